@@ -1,0 +1,1 @@
+"""SQL: named statements by store, and the numbered migrations."""

@@ -1,0 +1,1 @@
+"""Tests of the collector; the tree and the rules are in CONTRIBUTING.md."""
