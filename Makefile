@@ -1,0 +1,80 @@
+# Everything a developer types. `make` alone explains itself.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# Byte code is cached: worker processes start many times, and importing Dagster uncached costs seconds each.
+unexport PYTHONDONTWRITEBYTECODE
+# Another environment that happens to be active must not leak in.
+unexport VIRTUAL_ENV
+unexport PYTHONHOME
+export UV_PYTHON_DOWNLOADS := never
+export DAGSTER_DISABLE_TELEMETRY := 1
+
+.PHONY: help demo dev test lint fmt chaos bench migrate browser clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) ## Collect the lab and the shop, twice, on embedded Postgres; prints what happened
+	$(BIN)/collector demo
+
+dev: $(INSTALLED) ## The Dagster UI on the same data (http://127.0.0.1:3000)
+	$(BIN)/collector dev
+
+test: lint ## Everything that must hold before a merge: lint, then the tests
+	$(BIN)/python -m pytest -n 2
+
+lint: $(INSTALLED) ## Style, types, direction of imports, source files
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+	$(BIN)/collector sources --check
+
+fmt: $(INSTALLED) ## Format, and mend what can be mended by machine
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+chaos: $(INSTALLED) ## The long fault tests: kill -9, restarts, many seeds
+	$(BIN)/python -m pytest -m chaos --timeout 1800
+
+bench: $(INSTALLED) ## The whole path against Scrapy; writes docs/benchmarks.md
+	$(BIN)/python -m collector_tests.bench
+
+migrate: $(INSTALLED) ## Bring the database up to this release
+	$(BIN)/collector migrate
+
+browser: $(INSTALLED) ## A Chromium for the tests of the UI: Debian's as root, else Playwright's
+	@if command -v chromium >/dev/null; then chromium --version; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; \
+	else $(BIN)/playwright install chromium; fi
+
+clean: ## Stop the embedded Postgres; delete its data, the archive and the caches (not the installation)
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -c \
+	  'import pathlib; from collector_assets import embedded; embedded.stop(pathlib.Path(".collector"))'; fi
+	rm -rf .collector .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+# Not a word to type: made when pyproject.toml or uv.lock is newer than the installation.
+# A python that a version manager only pretends to have fails the check and the next one is asked.
+$(INSTALLED): pyproject.toml uv.lock
+	@set -e; usable() { "$$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }; \
+	if ! usable $(BIN)/python; then \
+	  for python in python3.13 python3.12 python3.11 python3 python3.14; do \
+	    if usable $$python; then found=$$python; break; fi; \
+	  done; \
+	  if [ -z "$${found:-}" ]; then \
+	    echo 'Python 3.11 or newer (with venv) is needed and none was found on PATH' >&2; exit 1; \
+	  fi; \
+	  echo "Making .venv with $$($$found --version)"; $$found -m venv --clear $(VENV); \
+	fi
+	@$(BIN)/python -c 'import uv' 2>/dev/null || $(BIN)/python -m pip install --quiet 'uv>=0.9,<1'
+	$(BIN)/python -m uv sync --frozen --all-groups --compile-bytecode --quiet
+	@touch $@
