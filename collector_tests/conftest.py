@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["collector_tests.fixtures.postgres"]
+pytest_plugins = ["collector_tests.fixtures.postgres", "collector_tests.fixtures.site"]

@@ -1,0 +1,293 @@
+"""Everything the site can do wrong, by name.
+
+A path `/misbehave/<name>[/<argument>]` always misbehaves, on any host; a rule (`Rule`) makes any path prefix misbehave
+until it is switched off. "As usual" is what the path gives otherwise; for `/misbehave/…` that is a small page.
+Slow accept is not here, because no path is known before a connection is read: it is the switch `accept_delay`.
+`python -m collector_assets.demo --help-misbehaviours` prints the table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip as gzip_format
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from .reply import Reply, gzipped, reply, status_line, wire
+from .request import Request
+
+_PIECE = b"All work and no play makes a demo site a dull site. " * 1260  # 65,520 bytes
+_HTML = "Content-Type: text/html"
+
+
+class Line(Protocol):
+    """The connection under an exchange."""
+
+    def write(self, data: bytes) -> None:
+        """Hand bytes to the kernel now."""
+
+    def note_status(self, status: int) -> None:
+        """The status that the log will show."""
+
+    async def drained(self) -> None:
+        """Return when the kernel has taken everything written."""
+
+    def close(self) -> None:
+        """Close in good order after what was written."""
+
+    def reset(self) -> None:
+        """Close with RST."""
+
+
+class Exchange:
+    """One request, its usual answer, and the connection to do wrong on."""
+
+    def __init__(self, line: Line, request: Request, usual: Reply, earlier: int) -> None:
+        self.line = line
+        self.request = request
+        self.usual = usual
+        self.earlier = earlier  # how often this misbehaviour met this host and target before, since the reset
+
+    def respond(self, answer: Reply | None = None) -> None:
+        """Write a whole reply: the usual one, or another."""
+        answer = answer or self.usual
+        self.line.note_status(answer.status)
+        self.line.write(wire(answer, method=self.request.method))
+
+    def start(self, status: int, *header_lines: str) -> None:
+        """Write a status line and headers, and leave the body to the caller."""
+        self.line.note_status(status)
+        lines = "".join(f"{each}\r\n" for each in header_lines)
+        self.line.write(status_line(status) + f"Server: collector-demo\r\n{lines}\r\n".encode("latin-1"))
+
+
+Misbehaviour = Callable[[Exchange, str], Awaitable[None]]
+
+
+async def delay(exchange: Exchange, argument: str) -> None:
+    """delay[/seconds=1]: wait, then answer as usual."""
+    await asyncio.sleep(float(argument or 1))
+    exchange.respond()
+
+
+async def drop(exchange: Exchange, argument: str) -> None:
+    """drop: close the connection before any byte."""
+    exchange.line.close()
+
+
+async def reset(exchange: Exchange, argument: str) -> None:
+    """reset: end the connection with a TCP RST before any byte."""
+    exchange.line.reset()
+
+
+async def hang(exchange: Exchange, argument: str) -> None:
+    """hang[/seconds]: send nothing until the client leaves (or the seconds have passed, then close)."""
+    await asyncio.sleep(float(argument or 86_400))
+    exchange.line.close()
+
+
+async def hang_after_headers(exchange: Exchange, argument: str) -> None:
+    """hang_after_headers[/bytes=0]: send the headers and so many bytes of the body, then nothing more."""
+    body = exchange.usual.body
+    exchange.start(200, _HTML, f"Content-Length: {max(len(body), int(argument or 0) + 1)}")
+    exchange.line.write(body[: int(argument or 0)])
+    await asyncio.sleep(86_400)
+
+
+async def drip(exchange: Exchange, argument: str) -> None:
+    """drip[/seconds=0.1]: the headers at once, then one byte of the body each so many seconds."""
+    pause = float(argument or 0.1)
+    exchange.start(exchange.usual.status, _HTML, f"Content-Length: {len(exchange.usual.body)}")
+    for at in range(len(exchange.usual.body)):
+        await asyncio.sleep(pause)
+        exchange.line.write(exchange.usual.body[at : at + 1])
+
+
+async def oversized(exchange: Exchange, argument: str) -> None:
+    """oversized[/bytes=104857600]: a body of that size, declared in Content-Length and really sent."""
+    left = int(argument or 104_857_600)
+    exchange.start(200, _HTML, f"Content-Length: {left}")
+    while left > 0:
+        exchange.line.write(_PIECE[:left])
+        left -= len(_PIECE)
+        await exchange.line.drained()
+        await asyncio.sleep(0)
+
+
+async def endless(exchange: Exchange, argument: str) -> None:
+    """endless: a chunked body that never ends."""
+    exchange.start(200, _HTML, "Transfer-Encoding: chunked")
+    while True:
+        exchange.line.write(_chunk(_PIECE))
+        await exchange.line.drained()
+        await asyncio.sleep(0)
+
+
+async def short_body(exchange: Exchange, argument: str) -> None:
+    """short_body[/bytes=10]: declare so many bytes more than are sent, then close."""
+    body = exchange.usual.body
+    exchange.start(200, _HTML, f"Content-Length: {len(body) + int(argument or 10)}")
+    exchange.line.write(body)
+    exchange.line.close()
+
+
+async def cut_chunked(exchange: Exchange, argument: str) -> None:
+    """cut_chunked: a chunked body that is closed in the middle of a chunk."""
+    body = exchange.usual.body
+    exchange.start(200, _HTML, "Transfer-Encoding: chunked")
+    exchange.line.write(_chunk(body) + b"%x\r\n" % (len(body) + 10) + body)
+    exchange.line.close()
+
+
+async def chunked(exchange: Exchange, argument: str) -> None:
+    """chunked: the usual body, correctly chunked in two chunks (not wrong, only rare here)."""
+    body = exchange.usual.body
+    exchange.start(exchange.usual.status, _HTML, "Transfer-Encoding: chunked")
+    half = len(body) // 2 + 1
+    exchange.line.write(_chunk(body[:half]) + (_chunk(body[half:]) if body[half:] else b"") + b"0\r\n\r\n")
+
+
+async def status(exchange: Exchange, argument: str) -> None:
+    """status[/code=500]: that status with a small body."""
+    exchange.respond(_said(int(argument or 500)))
+
+
+async def flaky(exchange: Exchange, argument: str) -> None:
+    """flaky[/times=1]: 503 so many times for each host and target, then as usual."""
+    exchange.respond(_said(503) if exchange.earlier < int(argument or 1) else None)
+
+
+async def redirect(exchange: Exchange, argument: str) -> None:
+    """redirect[/3xx][/target]: to a path or an absolute URL (percent-encoded if it has a query); 302 to / by default."""
+    code, target = _code_and_rest(argument, 302)
+    exchange.respond(_moved(target if "://" in target else f"/{target.lstrip('/')}", code))
+
+
+async def redirect_loop(exchange: Exchange, argument: str) -> None:
+    """redirect_loop: to itself, for ever."""
+    exchange.respond(_moved(exchange.request.target))
+
+
+async def redirect_chain(exchange: Exchange, argument: str) -> None:
+    """redirect_chain[/hops=5]: that many redirects, then as usual."""
+    hops = int(argument or 5)
+    exchange.respond(_moved(f"/misbehave/redirect_chain/{hops - 1}") if hops > 0 else None)
+
+
+async def empty_200(exchange: Exchange, argument: str) -> None:
+    """empty_200: 200 with Content-Length: 0."""
+    exchange.respond(reply(b""))
+
+
+async def gzip_body(exchange: Exchange, argument: str) -> None:
+    """gzip_body: the usual body compressed, whatever the client accepts."""
+    exchange.respond(gzipped(exchange.usual))
+
+
+async def gzip_bomb(exchange: Exchange, argument: str) -> None:
+    """gzip_bomb[/bytes=104857600]: a small gzip body that decompresses to so many bytes."""
+    exchange.respond(gzipped(reply(bytes(int(argument or 104_857_600)))))
+
+
+async def cut_gzip(exchange: Exchange, argument: str) -> None:
+    """cut_gzip: a gzip body without its last ten bytes; the length is right."""
+    cut = gzip_format.compress(exchange.usual.body)[:-10]
+    exchange.respond(reply(cut, extra="Content-Encoding: gzip\r\n"))
+
+
+async def mislabelled_gzip(exchange: Exchange, argument: str) -> None:
+    """mislabelled_gzip: says Content-Encoding: gzip, but the body is plain."""
+    exchange.respond(reply(exchange.usual.body, extra="Content-Encoding: gzip\r\n"))
+
+
+async def unlabelled_gzip(exchange: Exchange, argument: str) -> None:
+    """unlabelled_gzip: a gzip body without Content-Encoding."""
+    exchange.respond(reply(gzip_format.compress(exchange.usual.body)))
+
+
+async def retry_after(exchange: Exchange, argument: str) -> None:
+    """retry_after[/code=429][/seconds=1]: that status with a Retry-After of seconds, or of a date as given."""
+    code, seconds = _code_and_rest(argument, 429)
+    exchange.respond(_said(code, extra=f"Retry-After: {seconds or '1'}\r\n"))
+
+
+async def early_hints(exchange: Exchange, argument: str) -> None:
+    """early_hints: 103 Early Hints first, then as usual."""
+    exchange.line.write(status_line(103) + b"Link: </static/oscar/css/styles.css>; rel=preload; as=style\r\n\r\n")
+    exchange.respond()
+
+
+async def set_cookie(exchange: Exchange, argument: str) -> None:
+    """set_cookie[/value=1]: as usual, with two cookies."""
+    cookies = f"Set-Cookie: session={argument or '1'}; Path=/; HttpOnly\r\nSet-Cookie: seen=yes; Path=/\r\n"
+    exchange.respond(reply(exchange.usual.body, extra=cookies))
+
+
+async def header_flood(exchange: Exchange, argument: str) -> None:
+    """header_flood[/lines=1000]: so many header lines of about 100 bytes, then as usual."""
+    flood = "".join(f"X-Flood-{n}: {'0123456789' * 8}\r\n" for n in range(int(argument or 1000)))
+    exchange.respond(reply(exchange.usual.body, extra=flood))
+
+
+async def bad_header(exchange: Exchange, argument: str) -> None:
+    """bad_header: a header line without a colon among good ones."""
+    exchange.respond(reply(exchange.usual.body, extra="this line is no header\r\n"))
+
+
+async def garbage(exchange: Exchange, argument: str) -> None:
+    """garbage: bytes that are not HTTP, then close."""
+    exchange.line.write(b"\x00\x01SSH-2.0-NotHTTP\r\n\r\n")
+    exchange.line.close()
+
+
+async def http10(exchange: Exchange, argument: str) -> None:
+    """http10: an HTTP/1.0 answer without a length, ended by closing."""
+    exchange.line.note_status(200)
+    exchange.line.write(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n" + exchange.usual.body)
+    exchange.line.close()
+
+
+async def close_after(exchange: Exchange, argument: str) -> None:
+    """close_after: as usual, then close without having said so (a reused connection turns out dead)."""
+    exchange.respond()
+    exchange.line.close()
+
+
+async def extra_bytes(exchange: Exchange, argument: str) -> None:
+    """extra_bytes: as usual, then more bytes than Content-Length said, on a connection kept open."""
+    exchange.respond()
+    exchange.line.write(b"these bytes belong to no response")
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def _said(code: int, *, extra: str = "") -> Reply:
+    return reply(f"<html><body><h1>{code}</h1></body></html>\n", status=code, extra=extra)
+
+
+def _moved(location: str, code: int = 302) -> Reply:
+    return _said(code, extra=f"Location: {location}\r\n")
+
+
+def _code_and_rest(argument: str, default: int) -> tuple[int, str]:
+    """Split `503/5` into (503, "5"); an argument without a leading status is (default, argument)."""
+    first, _, rest = argument.partition("/")
+    if len(first) == 3 and first.isdigit() and first[0] in "345":
+        return int(first), rest
+    return default, argument
+
+
+_ALL: tuple[Misbehaviour, ...] = (
+    delay, drop, reset, hang, hang_after_headers, drip, oversized, endless, short_body, cut_chunked, chunked, status,
+    flaky, redirect, redirect_loop, redirect_chain, empty_200, gzip_body, gzip_bomb, cut_gzip, mislabelled_gzip,
+    unlabelled_gzip, retry_after, early_hints, set_cookie, header_flood, bad_header, garbage, http10, close_after,
+    extra_bytes,
+)  # fmt: skip
+TABLE: dict[str, Misbehaviour] = {each.__name__: each for each in _ALL}
+
+
+def described() -> str:
+    """The table, one line each."""
+    return "\n".join(str(each.__doc__) for each in _ALL)
