@@ -156,8 +156,9 @@ class Database:
         self._application_name = application_name
         self._patience_s = patience_s
         self._opening = threading.Lock()
+        self._info = connection_info(dsn, application_name=application_name)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
-            connection_info(dsn, application_name=application_name),
+            self._info,
             kwargs={"context": ADAPTERS},
             min_size=0,
             max_size=max_connections,
@@ -205,7 +206,9 @@ class Database:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _borrow(self) -> Connection:
@@ -214,7 +217,7 @@ class Database:
             return self._pool.getconn()
         except PoolTimeout as error:
             reason = f"no connection within {self._patience_s:g} s, {self._pool.max_size} allowed"
-            raise DatabaseUnreachable(_unreachable(self._pool.conninfo, reason)) from error
+            raise DatabaseUnreachable(_unreachable(self._info, reason)) from error
 
     def _open(self) -> None:
         if not self._pool.closed:
@@ -293,7 +296,7 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the text as read: line ends are already `\\n`, so a Windows checkout has the same."""
+        """SHA-256 of the text as read, that is with universal line ends: a Windows checkout has the same."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 

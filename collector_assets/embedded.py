@@ -33,7 +33,7 @@ from typing import Final
 from urllib.parse import quote
 
 import psutil
-import psycopg
+from psycopg import sql
 
 from collector_assets import database
 from collector_assets.errors import ConfigurationError, DatabaseUnreachable
@@ -297,7 +297,7 @@ def _create_databases(server: EmbeddedPostgres) -> None:
         there = {row[0] for row in connection.execute("SELECT datname FROM pg_database")}
         for name in DATABASES:
             if name not in there:
-                connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
 
 @cache
@@ -399,5 +399,3 @@ def _make_socket_folder(folder: Path, data: Path) -> None:
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != account.pw_uid or stat.S_IMODE(found.st_mode) & 0o077:
         raise _state_problem(data.parent, f"{folder} is not a private folder of {account.pw_name}")
-
-

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
 PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -74,7 +74,7 @@ class _Counts:
             case float():
                 return self.number(value)
             case Mapping():
-                return {self.text(key if isinstance(key, str) else str(key)): self.json(item) for key, item in value.items()}
+                return {self.text(str(key)): self.json(item) for key, item in value.items()}
             case list() | tuple():
                 return [self.json(item) for item in value]
             case _:
