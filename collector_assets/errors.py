@@ -1,0 +1,128 @@
+"""Every error of the collector, sorted by what the caller does next.
+
+    CollectorError
+    ├── Unusable                 somebody must change something first; never retried
+    │   ├── ConfigurationError     a setting: names the variable and the fix
+    │   ├── ContractError          a source file: names file and field
+    │   │   └── UnknownSource
+    │   ├── NotBuiltYet            a declared feature that a later release brings
+    │   ├── UnknownWindow          no such collection window
+    │   ├── DatabaseTooNew         the database is ahead of the code
+    │   ├── DatabaseTooOld         `collector migrate` has not run
+    │   └── ArchiveUnwritable      nowhere durable to put bytes
+    ├── Refused                  the answer is no; a person decides
+    │   ├── DestinationRefused     not a place we may send to
+    │   ├── LateRefused            the window is over and the source says late="refuse"
+    │   └── VerdictRefused         the window's newest verdict is not a pass
+    ├── Unavailable              may work again by itself; a retry makes sense
+    │   └── DatabaseUnreachable
+    └── BrokenRecord             stored bytes are not what the index says
+
+Expected ends of one attempt (a 404, a timeout) are not errors but outcomes: `outcome.py`.
+"""
+
+from __future__ import annotations
+
+
+class CollectorError(Exception):
+    """Root of everything this package raises on purpose; `str()` is one line for a person."""
+
+
+class Unusable(CollectorError):
+    """Somebody must change a file, a setting or the installation first."""
+
+
+class ConfigurationError(Unusable):
+    """A setting is missing or wrong."""
+
+    def __init__(self, setting: str, problem: str, fix: str) -> None:
+        super().__init__(f"{setting}: {problem}. {fix}")
+        self.setting = setting
+
+
+class ContractError(Unusable):
+    """A source file says something that cannot be: names the file, the field and the fix."""
+
+    def __init__(self, field: str, problem: str, *, source: str = "", file: str = "") -> None:
+        where = ": ".join(part for part in (file, source and f"source {source!r}", field) if part)
+        super().__init__(f"{where}: {problem}")
+        self.field, self.problem, self.source, self.file = field, problem, source, file
+
+    def located(self, *, source: str = "", file: str = "") -> ContractError:
+        """The same error, with the place that only the caller knows."""
+        return ContractError(self.field, self.problem, source=self.source or source, file=self.file or file)
+
+
+class UnknownSource(ContractError):
+    """No loaded source has this name."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__("name", f"no source is called {name!r}; known: {', '.join(known) or 'none'}")
+
+
+class NotBuiltYet(Unusable):
+    """The contract knows the feature, this release does not bring it to life yet."""
+
+    def __init__(self, field: str, issue: str) -> None:
+        super().__init__(f"{field}: declared in the contract, but not alive in this release (comes with issue {issue})")
+        self.field, self.issue = field, issue
+
+
+class UnknownWindow(Unusable):
+    """The key names no collection window of the source."""
+
+    def __init__(self, source: str, key: str, problem: str) -> None:
+        super().__init__(f"{source}: no window {key!r}: {problem}")
+        self.source, self.key = source, key
+
+
+class DatabaseTooNew(Unusable):
+    """The database was migrated by a newer release; running this one could damage it."""
+
+    def __init__(self, *, database: int, code: int) -> None:
+        super().__init__(f"the database is at migration {database}, this release knows {code}: upgrade the collector")
+        self.database, self.code = database, code
+
+
+class DatabaseTooOld(Unusable):
+    """Migrations are missing."""
+
+    def __init__(self, *, database: int, code: int) -> None:
+        super().__init__(f"the database is at migration {database}, this release needs {code}: run `collector migrate`")
+        self.database, self.code = database, code
+
+
+class ArchiveUnwritable(Unusable):
+    """The archive's folder cannot be written."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"archive {path}: {problem}; set COLLECTOR_ARCHIVE to a writable folder")
+        self.path = path
+
+
+class Refused(CollectorError):
+    """The answer is no until a person decides otherwise."""
+
+
+class DestinationRefused(Refused):
+    """Not a place that this installation may send requests to."""
+
+
+class LateRefused(Refused):
+    """The window closed and the source refuses late work."""
+
+
+class VerdictRefused(Refused):
+    """`publish` was asked for a window whose newest verdict is not a pass."""
+
+
+class Unavailable(CollectorError):
+    """May work again by itself."""
+
+
+class DatabaseUnreachable(Unavailable):
+    """No connection to Postgres; names host and database, never the password."""
+
+
+class BrokenRecord(CollectorError):
+    """The bytes at a page row's place are not the record that the row describes."""

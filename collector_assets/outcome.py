@@ -1,0 +1,106 @@
+"""How one attempt ended: a closed list, each with its policy. `docs/outcomes.md` is generated from it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Policy(StrEnum):
+    """What is done with the request next."""
+
+    KEEP = "keep"
+    """The page is good: the request is fetched."""
+    RETRY = "retry"
+    """Tried again after a growing, jittered wait, at most `max_attempts` times in all; then failed(fetch)."""
+    FAIL = "fail"
+    """failed at once, for inspection; the response is archived where there was one."""
+    SKIP = "skip"
+    """Not wanted: skipped with this reason."""
+
+
+class Outcome(StrEnum):
+    """The end of one attempt to fetch, or of reading what was fetched."""
+
+    OK = "ok"
+    # the way to the site
+    HOST_UNRESOLVED = "host_unresolved"
+    CONNECT_ERROR = "connect_error"
+    TLS_ERROR = "tls_error"
+    CONNECTION_LOST = "connection_lost"
+    TIMEOUT = "timeout"
+    TRUNCATED = "truncated"
+    PROTOCOL_ERROR = "protocol_error"
+    # its answer
+    UNAVAILABLE = "unavailable"
+    EMPTY_BODY = "empty_body"
+    TOO_LARGE = "too_large"
+    REDIRECT = "redirect"
+    REFUSED = "refused"
+    THROTTLED = "throttled"
+    GONE = "gone"
+    CLIENT_ERROR = "client_error"
+    SERVER_ERROR = "server_error"
+    UNEXPECTED_STATUS = "unexpected_status"
+    # ours
+    DESTINATION_REFUSED = "destination_refused"
+    SECRET_MISSING = "secret_missing"  # noqa: S105  a name, not a secret
+    FETCHER_ERROR = "fetcher_error"
+    LEASE_EXPIRED = "lease_expired"
+    # reading
+    UNDECODABLE = "undecodable"
+    EXTRACTION_FAILED = "extraction_failed"
+    DISCOVERY_FAILED = "discovery_failed"
+    NO_RECORDS = "no_records"
+    ALL_REJECTED = "all_rejected"
+    # not wanted
+    OUT_OF_SCOPE = "out_of_scope"
+    KNOWN = "known"
+
+
+POLICY: dict[Outcome, tuple[Policy, str]] = {
+    Outcome.OK: (Policy.KEEP, "status 200 with a complete body"),
+    Outcome.HOST_UNRESOLVED: (Policy.RETRY, "the name has no address (now)"),
+    Outcome.CONNECT_ERROR: (Policy.RETRY, "no connection: refused, unreachable, or not within the connect deadline"),
+    Outcome.TLS_ERROR: (Policy.FAIL, "no trustworthy TLS; verification is never switched off"),
+    Outcome.CONNECTION_LOST: (Policy.RETRY, "reset or closed before an answer came"),
+    Outcome.TIMEOUT: (Policy.RETRY, "silent longer than the read deadline, or not ready by the total deadline"),
+    Outcome.TRUNCATED: (Policy.RETRY, "the body ended before its declared end; what came is archived with a mark"),
+    Outcome.PROTOCOL_ERROR: (Policy.RETRY, "not HTTP, or a head beyond the limits"),
+    Outcome.UNAVAILABLE: (Policy.RETRY, "502, 503 or 504"),
+    Outcome.EMPTY_BODY: (Policy.RETRY, "status 200 and not one byte"),
+    Outcome.TOO_LARGE: (Policy.FAIL, "more than max_bytes; what came is archived with a mark"),
+    Outcome.REDIRECT: (Policy.FAIL, "a redirect; following them comes with issue C"),
+    Outcome.REFUSED: (Policy.FAIL, "401, 403, 407 or 451: the site says no"),
+    Outcome.THROTTLED: (Policy.FAIL, "429: too fast for the site; backing off comes with issue C"),
+    Outcome.GONE: (Policy.FAIL, "404 or 410"),
+    Outcome.CLIENT_ERROR: (Policy.FAIL, "another 4xx"),
+    Outcome.SERVER_ERROR: (Policy.FAIL, "another 5xx"),
+    Outcome.UNEXPECTED_STATUS: (Policy.FAIL, "any other status than 200"),
+    Outcome.DESTINATION_REFUSED: (Policy.FAIL, "not a place that this installation may send to; nothing was sent"),
+    Outcome.SECRET_MISSING: (Policy.FAIL, "a Secret that the source names is not in the environment; nothing was sent"),
+    Outcome.FETCHER_ERROR: (Policy.RETRY, "an error of our own around this request; the reason names it"),
+    Outcome.LEASE_EXPIRED: (Policy.RETRY, "the worker that held it went away"),
+    Outcome.UNDECODABLE: (Policy.FAIL, "the stored bytes cannot be decoded within the limits"),
+    Outcome.EXTRACTION_FAILED: (Policy.FAIL, "extract() raised on the stored page"),
+    Outcome.DISCOVERY_FAILED: (Policy.FAIL, "discover() raised on the stored page; mended from stored bytes later"),
+    Outcome.NO_RECORDS: (Policy.FAIL, "extract() yielded nothing and the kind does not say may_be_empty"),
+    Outcome.ALL_REJECTED: (Policy.FAIL, "every record of the page was rejected"),
+    Outcome.OUT_OF_SCOPE: (Policy.SKIP, "a host outside the source's scope"),
+    Outcome.KNOWN: (Policy.SKIP, "collected before and not to be fetched again"),
+}
+
+
+def policy(outcome: Outcome) -> Policy:
+    """What to do after this outcome."""
+    return POLICY[outcome][0]
+
+
+def of_status(status: int) -> Outcome:
+    """The outcome that a complete response's status means, before its body is looked at."""
+    named = {200: Outcome.OK, 502: Outcome.UNAVAILABLE, 503: Outcome.UNAVAILABLE, 504: Outcome.UNAVAILABLE,
+             401: Outcome.REFUSED, 403: Outcome.REFUSED, 407: Outcome.REFUSED, 451: Outcome.REFUSED,
+             404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.THROTTLED}  # fmt: skip
+    if status in named:
+        return named[status]
+    by_class = {3: Outcome.REDIRECT, 4: Outcome.CLIENT_ERROR, 5: Outcome.SERVER_ERROR}
+    return by_class.get(status // 100, Outcome.UNEXPECTED_STATUS)

@@ -1,0 +1,112 @@
+"""Requests: what a source asks for (`Link`), what enters the frontier (`NewRequest`), what a worker holds (`Lease`)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NewType
+
+RequestId = NewType("RequestId", int)
+Fence = NewType("Fence", int)
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A value from the environment, read when a request is sent and at no other time; masked everywhere else."""
+
+    name: str
+    prefix: str = ""
+
+    def read(self) -> str | None:
+        """Prefix and value, or nothing when the variable is unset or empty."""
+        value = os.environ.get(self.name)
+        return self.prefix + value if value else None
+
+    def __str__(self) -> str:
+        return f"{self.prefix}{{secret {self.name}}}"
+
+
+Headers = Mapping[str, "str | Secret"]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A page to fetch, as a source says it. `url` may be relative to the page that it was found on."""
+
+    url: str
+    kind: str = "detail"
+    entity: str | None = None
+    lane: str | None = None
+    priority: int = 0
+    """Higher first, inside the lane."""
+    hints: Mapping[str, Any] = field(default_factory=dict)
+    """Values seen where the link was found; they travel along and reach `extract` as `page.hints`. JSON values."""
+    method: str = "GET"
+    body: bytes | None = None
+    headers: Headers = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRequest:
+    """A link that passed: parsed, in scope, with its unique key."""
+
+    unique_key: bytes
+    kind: str
+    lane: str
+    url: str
+    budget_key: str
+    priority: int = 0
+    entity: str | None = None
+    method: str = "GET"
+    body: bytes | None = None
+    headers: Mapping[str, Any] = field(default_factory=dict)
+    """Plain strings, or {"secret": name, "prefix": text} (see `stored_headers`)."""
+    hints: Mapping[str, Any] = field(default_factory=dict)
+    depth: int = 0
+    referrer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A request that one worker holds for a limited time; every write about it carries `fence`."""
+
+    request_id: RequestId
+    fence: Fence
+    attempt: int
+    """1 for the first attempt."""
+    max_attempts: int
+    kind: str
+    lane: str
+    url: str
+    budget_key: str
+    method: str
+    body: bytes | None
+    headers: Mapping[str, Any]
+    hints: Mapping[str, Any]
+    entity: str | None
+    depth: int
+    referrer: str | None
+    leased_until: datetime
+
+
+def unique_key(*, kind: str, edition: int, url_key: str, method: str = "GET", body: bytes | None = None, entity: str | None = None) -> bytes:
+    """What makes two requests the same work inside one source and window: 16 bytes (design.md §2).
+
+    `entity` is given where the kind says `dedupe="entity"`; it then stands for URL, method and body.
+    """
+    parts = ["entity", entity] if entity is not None else ["url", url_key, method.upper(), (body or b"").hex()]
+    text = "\x1f".join([kind, str(edition), *parts])
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def stored_headers(headers: Headers) -> dict[str, Any]:
+    """Headers as the frontier keeps them: secrets by name only."""
+    return {name: {"secret": v.name, "prefix": v.prefix} if isinstance(v, Secret) else v for name, v in headers.items()}
+
+
+def loaded_headers(stored: Mapping[str, Any]) -> dict[str, str | Secret]:
+    """The inverse of `stored_headers`."""
+    return {name: Secret(v["secret"], v.get("prefix", "")) if isinstance(v, dict) else v for name, v in stored.items()}
