@@ -50,19 +50,17 @@ def parsed(lines: str | bytes) -> list[Arrival]:
 class Violation:
     """A request that came too soon."""
 
-    kind: Literal["overlap", "gap"]  # overlap: every slot was still busy; gap: the freest slot had ended too recently
+    kind: Literal["overlap", "gap"]  # overlap: all slots were busy; gap: the first to end had just ended
     arrival: Arrival
-    after: Arrival  # the request whose end freed, or had yet to free, the slot
+    after: Arrival  # whose end freed, or had yet to free, the slot
     missing_seconds: float  # how much later it should have come
 
 
-def violations(
-    arrivals: Iterable[Arrival], *, gap: float, slots: int, tolerance: float = 0.0
-) -> list[Violation]:
-    """What broke the budget of one key: at most `slots` at once, each `gap` seconds after the end of its forerunner.
+def violations(arrivals: Iterable[Arrival], *, gap: float, slots: int, tolerance: float = 0.0) -> list[Violation]:
+    """What broke the budget of one key: at most `slots` at once, each `gap` seconds after the end before it.
 
     Each start is matched to the slot that ended first. That is the best matching: a slot that is ready for this start
-    is ready for every later one, so it does not matter which ready slot is taken, and if the first is not ready none is.
+    is ready for every later one, so which of the ready ones is taken does not matter; and if the first is not, none is.
     """
     busy: list[tuple[float, int, Arrival]] = []
     found = []

@@ -36,8 +36,9 @@ CATEGORIES = (
     Category(name="Science Fiction", number=16, share=1),
     Category(name="Poetry", number=23, share=3),
 )
-_TURN = tuple(category for category in CATEGORIES for _ in range(category.share))
-assert len(_TURN) == 20
+_TURN = tuple(  # twenty in all
+    category for category in CATEGORIES for _ in range(category.share)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ def book(number: int, *, seed: str, edition: int) -> Book:
 
 
 def _price(seed: str, number: int, edition: int) -> tuple[Decimal, int]:
-    """The price in pounds and the edition it dates from: an edition changes one book in ten, always to another price."""
+    """The price in pounds and the edition it dates from; an edition changes one book in ten, to another price."""
     pence, changed_in = 1000 + next(draws(f"{seed}:{number}:price")) % 5000, 1
     for each in range(2, edition + 1):
         draw = draws(f"{seed}:{number}:price:{each}")
@@ -107,18 +108,23 @@ def slugged(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
 
 
-_OPENINGS = ("The", "A", "My", "Our", "Beyond the", "Under the", "It's Only the", "Letters from the", "Notes on the", "Return to the")
+_OPENINGS = (
+    "The", "A", "My", "Our", "Beyond the", "Under the", "It's Only the", "Letters from the", "Notes on the",
+    "Return to the",
+)  # fmt: skip
 _QUALITIES = (
-    "Silent", "Crooked", "Winter", "Last", "Borrowed", "Paper", "Café", "Invisible", "Salt", "Hollow", "Second", "Distant",
-    "Burning", "Patient", "Forgotten", "Northern", "Glass", "Restless", "Sunday", "Quiet",
+    "Silent", "Crooked", "Winter", "Last", "Borrowed", "Paper", "Café", "Invisible", "Salt", "Hollow", "Second",
+    "Distant", "Burning", "Patient", "Forgotten", "Northern", "Glass", "Restless", "Sunday", "Quiet",
 )  # fmt: skip
 _THINGS = (
-    "Lighthouse", "Garden", "Cartographer", "Orchard", "Harbour", "Archive", "Violin", "Detective", "River", "Clockmaker",
-    "Kitchen", "Telescope", "Letter", "Mountain", "Island", "Witness", "Señora", "Railway", "Attic", "Dictionary",
+    "Lighthouse", "Garden", "Cartographer", "Orchard", "Harbour", "Archive", "Violin", "Detective", "River",
+    "Clockmaker", "Kitchen", "Telescope", "Letter", "Mountain", "Island", "Witness", "Señora", "Railway", "Attic",
+    "Dictionary",
 )  # fmt: skip
 _ENDINGS = (
     "", "", "", "", "", ": A Novel", ": Poems & Drawings", " (The Harbour Trilogy #1)", " (The Harbour Trilogy #2)",
-    ": The Extraordinary True Story of a Family, a House and a Very Long Winter", " in Five Acts", ": Stories 1800–1849",
+    ": The Extraordinary True Story of a Family, a House and a Very Long Winter", " in Five Acts",
+    ": Stories 1800–1849",
 )  # fmt: skip
 
 
@@ -141,10 +147,22 @@ def _prose() -> tuple[str, ...]:
     return tuple(_one_sentence(draw) for _ in range(512))
 
 
-_WHO = ("The narrator", "Her brother", "A stranger", "The village doctor", "Nobody", "An old friend", "The publisher’s widow", "Inspector Béla")
-_DOES = ("remembers", "opens", "refuses to sell", "quietly repairs", "cannot forget", "writes about", "sets out to find", "never mentions")
-_WHAT = ("the letter", "a house by the sea", "the missing photograph", "their grandmother’s recipe book", "the winter of 1849", "an impossible map")
-_WHEN = ("before the trial begins", "on the last page", "while the town sleeps", "without knowing why", "— and everything changes", "as promised")
+_WHO = (
+    "The narrator", "Her brother", "A stranger", "The village doctor", "Nobody", "An old friend",
+    "The publisher’s widow", "Inspector Béla",
+)  # fmt: skip
+_DOES = (
+    "remembers", "opens", "refuses to sell", "quietly repairs", "cannot forget", "writes about", "sets out to find",
+    "never mentions",
+)  # fmt: skip
+_WHAT = (
+    "the letter", "a house by the sea", "the missing photograph", "their grandmother’s recipe book",
+    "the winter of 1849", "an impossible map",
+)  # fmt: skip
+_WHEN = (
+    "before the trial begins", "on the last page", "while the town sleeps", "without knowing why",
+    "— and everything changes", "as promised",
+)  # fmt: skip
 
 
 def _one_sentence(draw: Iterator[int]) -> str:

@@ -1,6 +1,6 @@
 """One TCP connection: requests in, responses out in order, each noted in the log of arrivals.
 
-Times are `time.monotonic()`, which on Linux is one clock for all processes of a machine, so they compare with a client's.
+Times are `time.monotonic()`, which on Linux is one clock for all processes of a machine: they compare with a client's.
 `arrived` is read when the bytes with the request line have been received. `ended` is read just before the write that
 hands the last bytes to the kernel: read after it, a busy machine could note a time at which the client already had the
 response, and accuse it of coming back too soon. When the kernel does not take everything at once, `ended` is when it
@@ -29,20 +29,28 @@ class Answers(Protocol):
     """What a connection needs of the site."""
 
     log: ArrivalLog | None
-    accept_delay: float
     connections: set[Connection]
+
+    @property
+    def accept_delay(self) -> float:
+        """Seconds a new connection is left unread."""
+        ...
 
     def control(self, request: Request) -> Reply | None:
         """The answer to a request for the control host; None when it is for another host."""
+        ...
 
     def misbehaviour(self, request: Request) -> tuple[str, str] | None:
         """Name and argument of the misbehaviour for a request, or None."""
+        ...
 
     def ordinary(self, request: Request) -> Reply:
         """What a request gets when nothing misbehaves."""
+        ...
 
     def earlier(self, what: str, request: Request) -> int:
         """How often this was asked before for the request's host and target; counts it."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,28 +80,32 @@ class Connection(asyncio.Protocol):
         self._last_write_at = 0.0
         self._is_paused = False
         self._wake: asyncio.Future[None] | None = None
+        self._is_held = False  # by the switch accept_delay
         self._is_lost = False
 
     # asyncio calls these
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
         self._peer_port = (transport.get_extra_info("peername") or ("", 0))[1]
         self._transport.set_write_buffer_limits(0)  # write at once, and tell us when not everything could be
         self._site.connections.add(self)
         if self._site.accept_delay:
-            self._transport.pause_reading()
+            self._is_held = True
             asyncio.get_running_loop().call_later(self._site.accept_delay, self._begin)
 
     def _begin(self) -> None:
-        if not self._is_lost:
-            self._transport.resume_reading()
+        self._is_held = False
+        if self._pending and not self._is_lost:
+            self.data_received(b"")
 
     def data_received(self, data: bytes) -> None:
         """Some bytes: part of a request, one, or several."""
         now = monotonic()
         self._pending = self._pending + data if self._pending else data
+        if self._is_held:  # uvloop forgets pause_reading() in connection_made, so what comes is left lying here
+            return
         if self._line_at is None and b"\r\n" in self._pending:
             self._line_at = now
         if self._open is None:
@@ -115,7 +127,7 @@ class Connection(asyncio.Protocol):
             self._finish()
             self._serve(self._last_write_at)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio names it)
         """The connection is gone, whoever closed it."""
         self._is_lost = True
         self._site.connections.discard(self)
@@ -182,11 +194,9 @@ class Connection(asyncio.Protocol):
                 self._finish()
         else:
             self._open.misbehaviour = misbehaviour[0]
-            self._task = asyncio.get_running_loop().create_task(self._misbehave(*misbehaviour, answer))
+            self._task = asyncio.get_running_loop().create_task(self._misbehave(request, *misbehaviour, answer))
 
-    async def _misbehave(self, name: str, argument: str, ordinary: Reply) -> None:
-        assert self._open is not None
-        request = self._open.request
+    async def _misbehave(self, request: Request, name: str, argument: str, ordinary: Reply) -> None:
         exchange = Exchange(self, request, ordinary, self._site.earlier(name, request))
         try:
             await TABLE[name](exchange, argument)

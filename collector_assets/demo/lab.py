@@ -23,7 +23,7 @@ CANDIDATES = ("good", "retry", "bad", "stale", "exhaust", "good")  # six, one of
 _ITEM = re.compile(r"/items/([A-Za-z0-9_-]+)\.json")
 
 
-def answer(path: str, *, earlier: int) -> Reply | None:
+def answer(path: str, *, earlier: int) -> Reply | None:  # noqa: PLR0911  (the table above, row by row)
     """The lab's answer to a path that has been asked for `earlier` times before; None when it has none."""
     if path == "/candidates.json":
         return json_reply([{"name": name, "url": f"/items/{name}.json"} for name in CANDIDATES])
@@ -42,7 +42,8 @@ def answer(path: str, *, earlier: int) -> Reply | None:
             return _observation(name, age=timedelta(hours=1))
         case "exhaust":
             return _unavailable()
-    return None
+        case _:
+            return None
 
 
 def _observation(name: str, *, value: object = None, age: timedelta = timedelta(0)) -> Reply:

@@ -70,12 +70,12 @@ async def delay(exchange: Exchange, argument: str) -> None:
     exchange.respond()
 
 
-async def drop(exchange: Exchange, argument: str) -> None:
+async def drop(exchange: Exchange, _: str) -> None:
     """drop: close the connection before any byte."""
     exchange.line.close()
 
 
-async def reset(exchange: Exchange, argument: str) -> None:
+async def reset(exchange: Exchange, _: str) -> None:
     """reset: end the connection with a TCP RST before any byte."""
     exchange.line.reset()
 
@@ -114,7 +114,7 @@ async def oversized(exchange: Exchange, argument: str) -> None:
         await asyncio.sleep(0)
 
 
-async def endless(exchange: Exchange, argument: str) -> None:
+async def endless(exchange: Exchange, _: str) -> None:
     """endless: a chunked body that never ends."""
     exchange.start(200, _HTML, "Transfer-Encoding: chunked")
     while True:
@@ -131,7 +131,7 @@ async def short_body(exchange: Exchange, argument: str) -> None:
     exchange.line.close()
 
 
-async def cut_chunked(exchange: Exchange, argument: str) -> None:
+async def cut_chunked(exchange: Exchange, _: str) -> None:
     """cut_chunked: a chunked body that is closed in the middle of a chunk."""
     body = exchange.usual.body
     exchange.start(200, _HTML, "Transfer-Encoding: chunked")
@@ -139,7 +139,7 @@ async def cut_chunked(exchange: Exchange, argument: str) -> None:
     exchange.line.close()
 
 
-async def chunked(exchange: Exchange, argument: str) -> None:
+async def chunked(exchange: Exchange, _: str) -> None:
     """chunked: the usual body, correctly chunked in two chunks (not wrong, only rare here)."""
     body = exchange.usual.body
     exchange.start(exchange.usual.status, _HTML, "Transfer-Encoding: chunked")
@@ -158,12 +158,12 @@ async def flaky(exchange: Exchange, argument: str) -> None:
 
 
 async def redirect(exchange: Exchange, argument: str) -> None:
-    """redirect[/3xx][/target]: to a path or an absolute URL (percent-encoded if it has a query); 302 to / by default."""
+    """redirect[/3xx][/target]: to a path or an absolute URL (a query percent-encoded); 302 to / by default."""
     code, target = _code_and_rest(argument, 302)
     exchange.respond(_moved(target if "://" in target else f"/{target.lstrip('/')}", code))
 
 
-async def redirect_loop(exchange: Exchange, argument: str) -> None:
+async def redirect_loop(exchange: Exchange, _: str) -> None:
     """redirect_loop: to itself, for ever."""
     exchange.respond(_moved(exchange.request.target))
 
@@ -174,12 +174,12 @@ async def redirect_chain(exchange: Exchange, argument: str) -> None:
     exchange.respond(_moved(f"/misbehave/redirect_chain/{hops - 1}") if hops > 0 else None)
 
 
-async def empty_200(exchange: Exchange, argument: str) -> None:
+async def empty_200(exchange: Exchange, _: str) -> None:
     """empty_200: 200 with Content-Length: 0."""
     exchange.respond(reply(b""))
 
 
-async def gzip_body(exchange: Exchange, argument: str) -> None:
+async def gzip_body(exchange: Exchange, _: str) -> None:
     """gzip_body: the usual body compressed, whatever the client accepts."""
     exchange.respond(gzipped(exchange.usual))
 
@@ -189,18 +189,18 @@ async def gzip_bomb(exchange: Exchange, argument: str) -> None:
     exchange.respond(gzipped(reply(bytes(int(argument or 104_857_600)))))
 
 
-async def cut_gzip(exchange: Exchange, argument: str) -> None:
+async def cut_gzip(exchange: Exchange, _: str) -> None:
     """cut_gzip: a gzip body without its last ten bytes; the length is right."""
     cut = gzip_format.compress(exchange.usual.body)[:-10]
     exchange.respond(reply(cut, extra="Content-Encoding: gzip\r\n"))
 
 
-async def mislabelled_gzip(exchange: Exchange, argument: str) -> None:
+async def mislabelled_gzip(exchange: Exchange, _: str) -> None:
     """mislabelled_gzip: says Content-Encoding: gzip, but the body is plain."""
     exchange.respond(reply(exchange.usual.body, extra="Content-Encoding: gzip\r\n"))
 
 
-async def unlabelled_gzip(exchange: Exchange, argument: str) -> None:
+async def unlabelled_gzip(exchange: Exchange, _: str) -> None:
     """unlabelled_gzip: a gzip body without Content-Encoding."""
     exchange.respond(reply(gzip_format.compress(exchange.usual.body)))
 
@@ -211,7 +211,7 @@ async def retry_after(exchange: Exchange, argument: str) -> None:
     exchange.respond(_said(code, extra=f"Retry-After: {seconds or '1'}\r\n"))
 
 
-async def early_hints(exchange: Exchange, argument: str) -> None:
+async def early_hints(exchange: Exchange, _: str) -> None:
     """early_hints: 103 Early Hints first, then as usual."""
     exchange.line.write(status_line(103) + b"Link: </static/oscar/css/styles.css>; rel=preload; as=style\r\n\r\n")
     exchange.respond()
@@ -229,31 +229,31 @@ async def header_flood(exchange: Exchange, argument: str) -> None:
     exchange.respond(reply(exchange.usual.body, extra=flood))
 
 
-async def bad_header(exchange: Exchange, argument: str) -> None:
+async def bad_header(exchange: Exchange, _: str) -> None:
     """bad_header: a header line without a colon among good ones."""
     exchange.respond(reply(exchange.usual.body, extra="this line is no header\r\n"))
 
 
-async def garbage(exchange: Exchange, argument: str) -> None:
+async def garbage(exchange: Exchange, _: str) -> None:
     """garbage: bytes that are not HTTP, then close."""
     exchange.line.write(b"\x00\x01SSH-2.0-NotHTTP\r\n\r\n")
     exchange.line.close()
 
 
-async def http10(exchange: Exchange, argument: str) -> None:
+async def http10(exchange: Exchange, _: str) -> None:
     """http10: an HTTP/1.0 answer without a length, ended by closing."""
     exchange.line.note_status(200)
     exchange.line.write(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n" + exchange.usual.body)
     exchange.line.close()
 
 
-async def close_after(exchange: Exchange, argument: str) -> None:
+async def close_after(exchange: Exchange, _: str) -> None:
     """close_after: as usual, then close without having said so (a reused connection turns out dead)."""
     exchange.respond()
     exchange.line.close()
 
 
-async def extra_bytes(exchange: Exchange, argument: str) -> None:
+async def extra_bytes(exchange: Exchange, _: str) -> None:
     """extra_bytes: as usual, then more bytes than Content-Length said, on a connection kept open."""
     exchange.respond()
     exchange.line.write(b"these bytes belong to no response")

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from .arrivals import Arrival, parsed
 from .switches import DemoError
@@ -41,8 +41,10 @@ class DemoSite:
         self._arguments = ["--host", host, "--port", str(port), "--with-parent"]
         self._arguments += ["--log", str(log)] if log else []
         self._arguments += [] if keeps_log else ["--no-log"]
-        self._arguments += [part for name, value in (switches or {}).items() for part in ("--switch", f"{name}={value}")]
-        self._arguments += [part for each in warm for part in ("--warm", each)]
+        for name, value in (switches or {}).items():
+            self._arguments += ["--switch", f"{name}={value}"]
+        for each in warm:
+            self._arguments += ["--warm", each]
         self._process: subprocess.Popen[str] | None = None
         self.address = ""  # "127.0.0.1:40123" once started
 
@@ -57,8 +59,8 @@ class DemoSite:
         """Return when the site answers; DemoError with its own words when it cannot run."""
         root = str(Path(__file__).resolve().parents[2])  # the child runs this code, wherever it is started
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-        self._errors = tempfile.TemporaryFile("w+")
-        self._process = subprocess.Popen(
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (closed in _ended)
+        process = self._process = subprocess.Popen(  # noqa: S603  (this program)
             [sys.executable, "-m", "collector_assets.demo", *self._arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -66,29 +68,28 @@ class DemoSite:
             text=True,
             env={**os.environ, "PYTHONPATH": path},
         )
-        line = _first_line(self._process)
+        line = _first_line(process)
         if not line.startswith("demo site on http://"):
-            said = self._ended()
+            said = self._ended(process)
             raise DemoError(said.rpartition("\n")[2].removeprefix("demo site: ") or "the demo site did not start")
         self.address = line.strip().removeprefix("demo site on http://")
 
     def stop(self) -> None:
         """Stop the process; what it logged is complete. What it complained of goes to our stderr."""
-        if self._process is not None and (said := self._ended()):
-            print(said, file=sys.stderr)
+        if self._process is not None and (said := self._ended(self._process)):
+            sys.stderr.write(f"{said}\n")
 
-    def _ended(self) -> str:
+    def _ended(self, process: subprocess.Popen[str]) -> str:
         """End the process and return what it wrote to its stderr."""
-        assert self._process is not None
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
         self._process = None
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout:
+            process.stdout.close()
         with self._errors:
             self._errors.seek(0)
             return self._errors.read().strip()
@@ -117,7 +118,6 @@ class DemoSite:
     def misbehave(self, do: str, **rule: object) -> None:
         """Add a rule: `misbehave("delay", prefix="/catalogue/", arg="0.2")`; fields as in `switches.Rule`."""
         rules = self.state()["misbehave"]
-        assert isinstance(rules, list)
         self._change({"misbehave": [*rules, {"do": do, **rule}]})
 
     def behave(self) -> None:
@@ -128,10 +128,9 @@ class DemoSite:
         """As just started: no arrivals, no counters, the first switches and rules."""
         self._control("POST", "/reset")
 
-    def state(self) -> dict[str, object]:
+    def state(self) -> dict[str, Any]:
         """Switches, hosts and rules in force, and the number of open connections (this one included)."""
-        state: dict[str, object] = json.loads(self._control("GET", "/state"))
-        return state
+        return json.loads(self._control("GET", "/state"))
 
     def _change(self, wish: Mapping[str, object]) -> None:
         self._control("POST", "/switch", json.dumps(wish))
@@ -151,6 +150,7 @@ class DemoSite:
 
 def _first_line(process: subprocess.Popen[str]) -> str:
     """What the site says first; empty when it ended or said nothing in time."""
-    assert process.stdout is not None
+    if process.stdout is None:
+        return ""
     readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
     return process.stdout.readline() if readable else ""

@@ -6,6 +6,7 @@ import gzip
 import json
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
+from functools import lru_cache
 from hashlib import blake2b
 from http import HTTPStatus
 from time import time
@@ -32,7 +33,9 @@ def status_line(status: int) -> bytes:
     return STATUS_LINE.get(status) or f"HTTP/1.1 {status} Unknown\r\n".encode()
 
 
-def reply(body: bytes | str, *, status: int = 200, content_type: str = HTML, extra: str = "", modified: float = 0.0) -> Reply:
+def reply(
+    body: bytes | str, *, status: int = 200, content_type: str = HTML, extra: str = "", modified: float = 0.0
+) -> Reply:
     """A reply with the given body; `extra` is whole header lines; with `modified` it carries validators."""
     body = body.encode() if isinstance(body, str) else body
     headers, etag = f"Server: collector-demo\r\nContent-Type: {content_type}\r\n{extra}", ""
@@ -62,7 +65,9 @@ def not_modified(original: Reply) -> Reply:
 def gzipped(original: Reply) -> Reply:
     """The reply with its body compressed, the same bytes each time."""
     headers = original.headers + b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
-    return _assembled(original.status, headers, gzip.compress(original.body, 6, mtime=0), original.etag, original.modified)
+    return _assembled(
+        original.status, headers, gzip.compress(original.body, 6, mtime=0), original.etag, original.modified
+    )
 
 
 def _assembled(status: int, headers: bytes, body: bytes, etag: str, modified: float) -> Reply:
@@ -92,13 +97,11 @@ def wire(answer: Reply, *, method: str = "GET") -> bytes:
     return b"%s%s%s" % (status_line(answer.status), date_line(), rest)
 
 
-_date: tuple[int, bytes] = (0, b"")
-
-
 def date_line() -> bytes:
     """The Date header of now, made once a second."""
-    global _date
-    second = int(time())
-    if _date[0] != second:
-        _date = (second, f"Date: {formatdate(second, usegmt=True)}\r\n".encode())
-    return _date[1]
+    return _dated(int(time()))
+
+
+@lru_cache(maxsize=2)
+def _dated(second: int) -> bytes:
+    return f"Date: {formatdate(second, usegmt=True)}\r\n".encode()

@@ -36,7 +36,7 @@ def run(listen: Listen, config: Config, *, ready: Callable[[str], None]) -> None
     """Serve until told to stop; `ready` is called once with `host:port`. DemoError when the port is taken."""
     parent = os.getppid()
     try:
-        import uvloop
+        import uvloop  # noqa: PLC0415  (optional)
     except ImportError:
         asyncio.run(_serve(listen, config, ready, parent))
     else:
@@ -73,7 +73,9 @@ async def _listening(site: Site, listen: Listen) -> asyncio.Server:
         return await loop.create_server(lambda: Connection(site), listen.host, listen.port, backlog=1024)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise DemoError(f"port {listen.port} on {listen.host} is already in use; choose another with --port") from None
+            raise DemoError(
+                f"port {listen.port} on {listen.host} is already in use; choose another with --port"
+            ) from None
         raise DemoError(f"cannot listen on {listen.host}:{listen.port}: {error.strerror or error}") from None
 
 
@@ -82,12 +84,12 @@ async def _stop(server: asyncio.Server, site: Site) -> None:
     server.close()
     for connection in tuple(site.connections):
         connection.abort()
-    while site.connections:
+    while site.connections:  # noqa: ASYNC110  (each leaves in a callback of its own)
         await asyncio.sleep(0.001)
 
 
 async def _watch(parent: int, stop: asyncio.Event) -> None:
-    while os.getppid() == parent:
+    while os.getppid() == parent:  # noqa: ASYNC110  (nothing tells us; polling is the way)
         await asyncio.sleep(_PARENT_POLL_SECONDS)
     stop.set()
 

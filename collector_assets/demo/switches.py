@@ -25,26 +25,26 @@ class Switches:
     gzip: int = 0  # 1: compress pages for clients that accept gzip
     seed: str = "demo"  # another seed is another catalogue
     robots: str = ROBOTS  # the text of /robots.txt; empty: 404
-    accept_delay: float = 0.0  # seconds a new connection is left unread ("slow accept"); only as a default, for all hosts
+    accept_delay: float = 0.0  # seconds a new connection is left unread ("slow accept"); for all hosts alike
 
     def changed(self, values: Mapping[str, object]) -> Switches:
         """These switches with `values` (numbers may be strings); DemoError for an unknown name or a bad value."""
         return dataclasses.replace(self, **{name: _coerced(name, value) for name, value in values.items()})
 
 
-_FIELDS = {each.name: each for each in dataclasses.fields(Switches)}
+_DEFAULTS = dataclasses.asdict(Switches())
 _LEAST = {"books": 0, "per_page": 1, "detail_bytes": 0, "edition": 1, "redesign": 0, "gzip": 0, "accept_delay": 0.0}
 
 
 def _coerced(name: str, value: object) -> int | float | str:
-    if name not in _FIELDS:
-        raise DemoError(f"no switch is named {name!r}; there are: {', '.join(_FIELDS)}")
-    wanted = type(_FIELDS[name].default)
+    if name not in _DEFAULTS:
+        raise DemoError(f"no switch is named {name!r}; there are: {', '.join(_DEFAULTS)}")
+    wanted: type[int | float | str] = type(_DEFAULTS[name])
     try:
-        result: int | float | str = wanted(value)
+        result = wanted(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise DemoError(f"switch {name}: {value!r} is not a {wanted.__name__}") from None
-    if name in _LEAST and not result >= _LEAST[name]:  # type: ignore[operator]
+    if not isinstance(result, str) and result < _LEAST[name]:
         raise DemoError(f"switch {name}: {value!r} is less than {_LEAST[name]}")
     return result
 
@@ -74,7 +74,14 @@ class Rule:
 
     def wish(self) -> dict[str, object]:
         """The rule as it was asked for, without its counters."""
-        return {"do": self.do, "prefix": self.prefix, "arg": self.arg, "host": self.host, "times": self.times, "every": self.every}
+        return {
+            "do": self.do,
+            "prefix": self.prefix,
+            "arg": self.arg,
+            "host": self.host,
+            "times": self.times,
+            "every": self.every,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +98,16 @@ class Config:
 
     def changed(self, wish: Mapping[str, object], misbehaviours: Iterable[str]) -> Config:
         """This configuration with a wish of the shape above; `misbehave`, when present, replaces all rules."""
-        if unknown := set(wish) - {"switches", "hosts", "misbehave"}:
-            raise DemoError(f"unknown key {sorted(unknown)[0]!r}: a change has switches, hosts and misbehave")
+        if unknown := set(_mapping(wish, "a change")) - {"switches", "hosts", "misbehave"}:
+            raise DemoError(f"unknown key {min(unknown)!r}: a change has switches, hosts and misbehave")
         changed = Config(
             switches=self.switches.changed(_mapping(wish.get("switches", {}), "switches")),
-            hosts=self.hosts | {
-                host: {**self.hosts.get(host, {}), **_mapping(values, f"hosts.{host}")}
-                for host, values in _mapping(wish.get("hosts", {}), "hosts").items()
+            hosts={
+                **self.hosts,
+                **{
+                    host: {**self.hosts.get(host, {}), **_mapping(values, f"hosts.{host}")}
+                    for host, values in _mapping(wish.get("hosts", {}), "hosts").items()
+                },
             },
             misbehave=_rules(wish["misbehave"], frozenset(misbehaviours)) if "misbehave" in wish else self.misbehave,
         )
