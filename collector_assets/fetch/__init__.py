@@ -1,0 +1,95 @@
+"""One HTTP exchange: what is asked (`FetchRequest`), and the four ways it may end.
+
+`Response`: an answer came, whole or in part. `NoResponse`: none came. `NotSent`: the permission was over before a byte
+left. An error of our own is a `NoResponse` too; a fetcher raises nothing but cancellation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from collector_assets.outcome import Outcome
+from collector_assets.request import Secret
+
+Truncated = Literal["length", "time", "disconnect"]
+"""Why a body is not whole, in the words of WARC-Truncated (WARC 1.1 §5.13)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchRequest:
+    """What to send, and how long and how much to take. `url` is sent exactly as it stands here."""
+
+    url: str
+    method: str = "GET"
+    headers: Mapping[str, str | Secret] = field(default_factory=dict)
+    """Added to the fetcher's own; those that say who we are or frame the message cannot be replaced."""
+    body: bytes | None = None
+    connect_s: float
+    """Until a connection stands, with TLS."""
+    read_s: float
+    """Longest silence while waiting for the answer or more of it."""
+    total_s: float
+    """All of it."""
+    max_bytes: int
+    """Of the body, as received."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """An answer, as received: headers raw, body without transfer coding but still content-encoded."""
+
+    outcome: Outcome
+    reason: str
+    """One short line for people; empty when the outcome is ok. Secrets are masked."""
+    url: str
+    final_url: str
+    http_version: str
+    status: int
+    status_text: str
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+    truncated: Truncated | None
+    request_headers: tuple[tuple[str, str], ...]
+    """As sent, secrets masked."""
+    requested_at: datetime
+    """Wall clock, UTC, right before the first byte left."""
+    fetched_at: datetime
+    """Wall clock, UTC, when the last byte was in."""
+    ended_at: float
+    """`time.monotonic()` at that moment: the gap of the budget counts from here."""
+    ip: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoResponse:
+    """No answer came."""
+
+    outcome: Outcome
+    reason: str
+    """One short line for people. Secrets are masked."""
+    ended_at: float
+    """`time.monotonic()` when the connection was closed."""
+    sent: bool
+    """Whether bytes may have left: if so, the site may have counted a request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotSent:
+    """The permission was over when the connection stood: nothing was sent, no attempt was used."""
+
+    ended_at: float
+
+
+class Fetcher(Protocol):
+    """Makes one request; knows nothing of the frontier, the budget or the archive."""
+
+    async def fetch(self, request: FetchRequest, may_send: Callable[[], bool]) -> Response | NoResponse | NotSent:
+        """Send `request` once. `may_send()` is asked on the standing connection, right before the bytes leave."""
+        ...
+
+    async def close(self) -> None:
+        """Close every connection."""
+        ...
