@@ -1,21 +1,23 @@
 """What a source file may say (design.md §4). Importing this imports no Dagster and no driver.
 
-Wrong types and unknown fields are refused when the object is made (pydantic, strict); `registry.py` turns that into
-one line that names the file and the field. Fields that later releases bring to life are here from the start; using
-one is a clear `NotBuiltYet`.
+Wrong types and unknown fields are refused when the object is made, as a `ContractError` that names the field;
+`registry.py` adds the file. Fields that later releases bring to life are here from the start; using one is a clear
+`NotBuiltYet`. `docs/source-contract.md` is generated from this module.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
+from pydantic_core import ArgsKwargs
 
 from collector_assets import urls
 from collector_assets.errors import ContractError, NotBuiltYet
@@ -35,6 +37,9 @@ NAMED_WINDOW = re.compile(r"\{window\.(start|end)(?::([^}]*))?\}|\{window\.key\}
 FOREVER = timedelta.max
 DEFAULT_LANE = "*"
 RESERVED_NAMES = frozenset({"multi"})
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+OUR_HEADERS = frozenset({"user-agent", "host", "connection", "content-length", "transfer-encoding", "accept-encoding"})
+"""What the fetcher says itself: who we are, and how the message is framed."""
 
 Discover = Callable[[Page], Iterable[Link]]
 Extract = Callable[[Page], Iterable["Mapping[str, Any] | Record"]]
@@ -63,61 +68,75 @@ def days(number: float) -> timedelta:
     return timedelta(days=number)
 
 
+class Refusing:
+    """A part of the contract: what pydantic finds wrong becomes one `ContractError` that names the field."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _refuse(cls, given: Any, make: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return make(given)
+        except ValidationError as error:
+            if not isinstance(given, ArgsKwargs):  # a value inside another part, which names the field better
+                raise
+            raise _refusal(cls, given, error) from None
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Budget:
+class Budget(Refusing):
     """How fast a source may ask. All sources on one budget key share it: the greatest gap, the fewest slots."""
 
-    gap: timedelta = Field(seconds(1), ge=timedelta(0), description="pause from the end of a response to the next request, per slot")
-    slots: int = Field(1, ge=1, le=256, description="requests to the budget key under way at once, over all processes and hosts")
-    weight: float = Field(1, gt=0, description="share of the budget among the sources on one key")
-    per: Literal["domain", "host"] = Field("domain", description="what the budget key is; all sources of one domain must agree")
+    gap: timedelta = Field(default=seconds(1), ge=timedelta(0), description="pause from the end of a response to the next request, per slot")
+    slots: int = Field(default=1, ge=1, le=256, description="requests to the budget key under way at once, over all processes and hosts")
+    weight: float = Field(default=1, gt=0, description="share of the budget among the sources on one key")
+    per: Literal["domain", "host"] = Field(default="domain", description="what the budget key is; all sources of one domain must agree")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Expect:
+class Expect(Refusing):
     """What must hold of a window."""
 
-    min_records: int = Field(1, ge=0, description="fewer records fail the window's verdict")
-    max_records: int | None = Field(None, ge=0, description="more records fail the window's verdict")
-    max_error_rate: float = Field(0.05, ge=0, le=1, description="failed / planned requests; above it `window_complete` is an ERROR")
-    max_reject_rate: float = Field(0.02, ge=0, le=1, description="rejects / (records + rejects); above it the verdict fails")
+    min_records: int = Field(default=1, ge=0, description="fewer records fail the window's verdict")
+    max_records: int | None = Field(default=None, ge=0, description="more records fail the window's verdict")
+    max_error_rate: float = Field(default=0.05, ge=0, le=1, description="failed / planned requests; above it `window_complete` is an ERROR")
+    max_reject_rate: float = Field(default=0.02, ge=0, le=1, description="rejects / (records + rejects); above it the verdict fails")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Retention:
+class Retention(Refusing):
     """How long things are kept. Enforced by the use case `retain` (a later release); until then everything is kept."""
 
-    raw_pages: timedelta = Field(FOREVER, description="WARC bytes and page rows")
-    requests: timedelta = Field(FOREVER, description="rows of the frontier")
-    rejects: timedelta = Field(FOREVER, description="quarantine")
-    history: timedelta = Field(FOREVER, description="observations")
+    raw_pages: timedelta = Field(default=FOREVER, gt=timedelta(0), description="WARC bytes and page rows")
+    requests: timedelta = Field(default=FOREVER, gt=timedelta(0), description="rows of the frontier")
+    rejects: timedelta = Field(default=FOREVER, gt=timedelta(0), description="quarantine")
+    history: timedelta = Field(default=FOREVER, gt=timedelta(0), description="observations")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Kind:
+class Kind(Refusing):
     """A class of pages in a source. Pass 1 fetches the kinds that have `discover`, pass 2 the rest."""
 
-    discover: Discover | None = Field(None, description="(Page) -> links found on a page of this kind")
-    extract: Extract | None = Field(None, description="(Page) -> records on a page of this kind; pure: no network, clock, database")
-    fetcher: Literal["http", "browser", "rendering"] = Field("http", description="how pages of this kind are fetched (browser, rendering: issue D)")
-    dedupe: Literal["url", "entity"] = Field("url", description="what makes two requests of this kind the same work")
-    may_be_empty: bool = Field(False, description="a page without records is fine")
-    method: str = Field("GET", description="default method of links of this kind")
+    discover: Discover | None = Field(default=None, description="(Page) -> links found on a page of this kind")
+    extract: Extract | None = Field(default=None, description="(Page) -> records on a page of this kind; pure: no network, clock, database")
+    fetcher: Literal["http", "browser", "rendering"] = Field(default="http", description="how pages of this kind are fetched (browser, rendering: issue D)")
+    dedupe: Literal["url", "entity"] = Field(default="url", description="what makes two requests of this kind the same work")
+    may_be_empty: bool = Field(default=False, description="a page without records is fine")
+    method: str = Field(default="GET", pattern=r"^[A-Z]+$", description="default method of links of this kind")
     headers: Headers = Field(default_factory=dict, description="request headers of this kind, added to the source's")
-    refetch: Literal["window", "once"] | timedelta = Field("window", description="fetch a known item again: each window, never, or after a time (issue C)")
-    stop_after_known: int | None = Field(None, ge=1, description="known items in a row that end a listing chain (issue C)")
+    refetch: Literal["window", "once"] | timedelta = Field(default="window", description="fetch a known item again: each window, never, or after a time (issue C)")
+    stop_after_known: int | None = Field(default=None, ge=1, description="known items in a row that end a listing chain (issue C)")
     on_status: Mapping[int, Literal["gone", "not_yet", "fail", "skip"]] = Field(default_factory=dict, description="what a status means for this kind (issue C)")
 
 
 @dataclass(frozen=True, config=STRICT)
-class FromSource:
+class FromSource(Refusing):
     """Start from the entities of another source (issue C)."""
 
     source: str
 
 
 @dataclass(frozen=True, config=STRICT)
-class FromQuery:
+class FromQuery(Refusing):
     """Start from the rows of a query (issue C)."""
 
     sql: str
@@ -126,14 +145,14 @@ class FromQuery:
 
 
 @dataclass(frozen=True, config=STRICT)
-class FromFile:
+class FromFile(Refusing):
     """Start from the rows of a file (issue C)."""
 
     url: str
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Session:
+class Session(Refusing):
     """A login before pass 1 (issue C)."""
 
     login: Link
@@ -144,62 +163,64 @@ SchemaType = Any  # a pandera DataFrameModel class or DataFrameSchema; pandera i
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Source:
+class Source(Refusing):
     """One site's contract. Short form: `discover`, `extract`, `schema`; long form: `kinds`, `records`."""
 
     name: str = Field(description="lower case, digits, underscores; names the assets, the job, the view")
-    description: str = Field("", description="one sentence for the asset pages")
-    start_urls: tuple[str | Link, ...] = Field((), description="where a window starts; may name it: {window.start:%Y-%m-%d}, {window.end:…}, {window.key}")
-    start: Start | None = Field(None, description="(window, inputs) -> links a window starts with")
+    description: str = Field(default="", description="one sentence for the asset pages")
+    start_urls: tuple[str | Link, ...] = Field(default=(), description="where a window starts; may name it: {window.start:%Y-%m-%d}, {window.end:…}, {window.key}")
+    start: Start | None = Field(default=None, description="(window, inputs) -> links a window starts with")
     inputs: Mapping[str, FromSource | FromQuery | FromFile] = Field(default_factory=dict, description="rows that `start` is given (issue C)")
-    names_window: bool | None = Field(None, description="whether the starts name the window, so that it can be back-filled; None: seen from start_urls")
-    discover: Discover | None = Field(None, description="short form: makes the kind \"listing\"")
-    extract: Extract | None = Field(None, description="short form: makes the kind \"detail\"")
+    names_window: bool | None = Field(default=None, description="whether the starts name the window, so that it can be back-filled; None: seen from start_urls")
+    discover: Discover | None = Field(default=None, description="short form: makes the kind \"listing\"")
+    extract: Extract | None = Field(default=None, description="short form: makes the kind \"detail\"")
     kinds: Mapping[str, Kind] = Field(default_factory=dict, description="long form: every kind of page by name")
-    schema: SchemaType = Field(None, description="short form: pandera model of the record type \"record\"")
+    schema: SchemaType = Field(default=None, description="short form: pandera model of the record type \"record\"")
     records: Mapping[str, SchemaType] = Field(default_factory=dict, description="long form: pandera model of each record type")
     entity: str | Mapping[str, str] = Field(description="the field that names the entity; per record type where they differ")
-    combine: Combine | None = Field(None, description="(entity, rows) -> row: joins the rows of one entity within a window before validation; pure")
-    revised_at: str | None = Field(None, description="the field with the page's own claim of when it was revised (source_revised_at)")
-    extractor_version: str = Field(description="raise it when extract changes; pages are read again, nothing is fetched")
-    edition: int = Field(1, ge=1, description="raise it to collect windows again")
+    combine: Combine | None = Field(default=None, description="(entity, rows) -> row: joins the rows of one entity within a window before validation; pure")
+    revised_at: str | None = Field(default=None, description="the field with the page's own claim of when it was revised (source_revised_at)")
+    extractor_version: str = Field(min_length=1, max_length=100, description="raise it when extract changes; pages are read again, nothing is fetched")
+    edition: int = Field(default=1, ge=1, description="raise it to collect windows again")
     window: Schedule = Field(description="Daily, Hourly or Cron: the collection windows")
     budget: Budget = Field(default_factory=Budget, description="how fast we may ask")
-    capacity: int = Field(1_000, ge=1, description="queued + leased requests of a window; the rest waits as candidates")
-    max_requests: int = Field(100_000, ge=1, description="requests of a window; reaching it stops discovery (bound_reached)")
-    max_depth: int = Field(1_000, ge=1, description="links followed from a start; reaching it stops discovery (bound_reached)")
+    capacity: int = Field(default=1_000, ge=1, description="queued + leased requests of a window; the rest waits as candidates")
+    max_requests: int = Field(default=100_000, ge=1, description="requests of a window; reaching it stops discovery (bound_reached)")
+    max_depth: int = Field(default=1_000, ge=1, description="links followed from a start; reaching it stops discovery (bound_reached)")
     lanes: Mapping[str, int] = Field(default_factory=lambda: {DEFAULT_LANE: 1}, description="weight of each lane; a lane not named weighs \"*\"")
-    interleave: bool = Field(False, description="all fetching in pass 2, discovering kinds and others mixed by `interleave_weights`")
-    interleave_weights: tuple[int, int] = Field((1, 1), description="weights of (discovering kinds, other kinds) with interleave")
+    interleave: bool = Field(default=False, description="all fetching in pass 2, discovering kinds and others mixed by `interleave_weights`")
+    interleave_weights: tuple[int, int] = Field(default=(1, 1), description="weights of (discovering kinds, other kinds) with interleave")
     expect: Expect = Field(default_factory=Expect, description="what must hold of a window")
-    freshness: timedelta | None = Field(None, description="how old the newest window in `latest` may be")
+    freshness: timedelta | None = Field(default=None, description="how old the newest window in `latest` may be")
     retention: Retention = Field(default_factory=Retention, description="how long things are kept")
-    scope: tuple[str, ...] = Field((), description="hosts (and their subdomains) that links may lead to; default: the domains of start_urls")
+    scope: tuple[str, ...] = Field(default=(), description="hosts (and their subdomains) that links may lead to; default: the domains of start_urls")
     headers: Headers = Field(default_factory=dict, description="request headers; values may be Secret")
-    connect_timeout: timedelta = Field(seconds(10), gt=timedelta(0), description="deadline of connecting, TLS included")
-    read_timeout: timedelta = Field(seconds(30), gt=timedelta(0), description="longest silence while an answer is awaited or read")
-    total_timeout: timedelta = Field(seconds(60), gt=timedelta(0), description="deadline of a whole request")
-    max_bytes: int = Field(16 * 2**20, ge=1, description="bytes of a body on the wire")
-    max_decoded_bytes: int = Field(64 * 2**20, ge=1, description="bytes of a body after content decoding")
-    max_attempts: int = Field(3, ge=1, le=100, description="attempts of a request")
-    retry_wait: timedelta = Field(seconds(1), gt=timedelta(0), description="wait after the first failed attempt; doubles, up to 5 minutes, plus jitter")
-    lease: timedelta = Field(seconds(60), ge=seconds(1), description="how long a worker's claim lasts without a renewal")
-    in_flight: int = Field(32, ge=1, le=256, description="requests of one process under way at once (also bounded by slots)")
-    refusal_limit: int = Field(3, ge=1, description="refusals in a row that halt the origin (issue C)")
-    schedule: Literal["on", "off"] = Field("off", description="whether the window schedule runs from the start")
-    owners: tuple[str, ...] = Field((), description="team:name or e-mail addresses")
-    licence_note: str = Field("", description="what we may do with the data, and where that is written")
-    grace: timedelta = Field(hours(1), ge=timedelta(0), description="after a window's end it still counts as collected in time")
-    patience: timedelta = Field(seconds(120), ge=timedelta(0), description="longest wait of a step for work that is not due yet")
-    turn: timedelta = Field(hours(1), gt=timedelta(0), description="longest run of a collecting step before it yields")
-    late: Literal["allow", "refuse"] = Field("allow", description="collecting after end + grace: marked late, or refused")
-    coverage: Literal["full", "incremental"] = Field("full", description="whether a window lists everything; incremental: nothing is ever unseen (issue C)")
-    session: Session | None = Field(None, description="a login before pass 1 (issue C)")
-    sitemaps: bool = Field(False, description="discover from sitemaps (issue C)")
+    connect_timeout: timedelta = Field(default=seconds(10), gt=timedelta(0), description="deadline of connecting, TLS included")
+    read_timeout: timedelta = Field(default=seconds(30), gt=timedelta(0), description="longest silence while an answer is awaited or read")
+    total_timeout: timedelta = Field(default=seconds(60), gt=timedelta(0), description="deadline of a whole request")
+    max_bytes: int = Field(default=16 * 2**20, ge=1, description="bytes of a body on the wire")
+    max_decoded_bytes: int = Field(default=64 * 2**20, ge=1, description="bytes of a body after content decoding")
+    max_attempts: int = Field(default=3, ge=1, le=100, description="attempts of a request")
+    retry_wait: timedelta = Field(default=seconds(1), gt=timedelta(0), description="wait after the first failed attempt; doubles, up to 5 minutes, plus jitter")
+    lease: timedelta = Field(default=seconds(60), ge=seconds(1), description="how long a worker's claim lasts without a renewal")
+    in_flight: int = Field(default=32, ge=1, le=256, description="requests of one process under way at once (also bounded by slots)")
+    refusal_limit: int = Field(default=3, ge=1, description="refusals in a row that halt the origin (issue C)")
+    schedule: Literal["on", "off"] = Field(default="off", description="whether the window schedule runs from the start")
+    owners: tuple[str, ...] = Field(default=(), description="team:name or e-mail addresses")
+    licence_note: str = Field(default="", description="what we may do with the data, and where that is written")
+    grace: timedelta = Field(default=hours(1), ge=timedelta(0), description="after a window's end it still counts as collected in time")
+    patience: timedelta = Field(default=seconds(120), ge=timedelta(0), description="longest wait of a step for work that is not due yet")
+    turn: timedelta = Field(default=hours(1), gt=timedelta(0), description="longest run of a collecting step before it yields")
+    late: Literal["allow", "refuse"] = Field(default="allow", description="collecting after end + grace: marked late, or refused")
+    coverage: Literal["full", "incremental"] = Field(default="full", description="whether a window lists everything; incremental: nothing is ever unseen (issue C)")
+    session: Session | None = Field(default=None, description="a login before pass 1 (issue C)")
+    sitemaps: bool = Field(default=False, description="discover from sitemaps (issue C)")
 
     def __post_init__(self) -> None:
         _check_names(self)
         _check_pages(self)
+        _check_starts(self)
+        _check_headers(self)
         _check_records(self)
         _check_lanes(self)
         _check_times(self)
@@ -303,9 +324,37 @@ def named_url(url: str, window: Window) -> str:
     return NAMED_WINDOW.sub(fill, url)
 
 
-def contract_fields(of: type = Source) -> tuple[tuple[str, str, str, str], ...]:
-    """(field, type, default, meaning) of each field, for docs/source-contract.md."""
-    return tuple((f.name, _type_text(f.type), _default_text(f.default), _meaning(f.default)) for f in fields(of))
+def _refusal(of: type, given: ArgsKwargs, error: ValidationError) -> ContractError:
+    """The first thing that is wrong, in the words of a source file; `given` holds the arguments of the call."""
+    first, *others = error.errors(include_url=False)
+    at = first["loc"]
+    name = str(at[0]) if at else of.__name__
+    field = name + "".join(f"[{part!r}]" for part in at[1:2])
+    source = str((given.kwargs or {}).get("name", "")) if of is Source else ""
+    problem = _problem(of, name, first) + (f" (and {len(others)} more)" if others else "")
+    return ContractError(field if of is Source else f"{of.__name__}.{field}", problem, source=source)
+
+
+def _problem(of: type, name: str, found: Mapping[str, Any]) -> str:
+    match found["type"]:
+        case "unexpected_keyword_argument":
+            near = difflib.get_close_matches(name, of.__dataclass_fields__, n=1)  # pyright: ignore[reportAttributeAccessIssue]
+            return f"unknown field; did you mean {near[0]!r}?" if near else "unknown field; docs/source-contract.md lists all"
+        case "missing" | "missing_argument" | "missing_keyword_only_argument":
+            return "is required"
+        case "unexpected_positional_argument":
+            return "fields are given by name"
+        case "time_delta_type":
+            return f"{found['input']!r} is not a length of time: write seconds(2), minutes(2), hours(2) or days(2)"
+        case "is_instance_of" | "dataclass_type" if name == "window":
+            return f"{_short(found['input'])} is no schedule: write Daily(start=…), Hourly(start=…) or Cron(…, start=…)"
+        case _:
+            return f"{found['msg'][0].lower()}{found['msg'][1:]}, not {_short(found['input'])}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:79] + "…"
 
 
 def _url(item: str | Link) -> str:
@@ -326,43 +375,80 @@ def _check_names(source: Source) -> None:
 
 
 def _check_pages(source: Source) -> None:
-    def fail(field: str, problem: str) -> None:
-        raise ContractError(field, problem, source=source.name)
-
     if source.kinds and (source.discover or source.extract):
-        fail("kinds", "give either kinds (long form) or discover and extract (short form), not both")
-    if not source.with_extract:
-        fail("extract", "no kind has extract, so no record can ever come out")
-    if not source.start_urls and not source.start:
-        fail("start_urls", "empty, and no start function: a window would have nothing to do")
-    if not source.start_urls and not source.scope:
-        fail("scope", "without start_urls the hosts must be named here")
-    for item in source.start_urls:
-        if isinstance(urls.resolve(_plain(_url(item)), ""), urls.Rejected):
-            fail("start_urls", f"{_url(item)!r} is not an absolute http(s) URL")
-        if isinstance(item, Link) and item.kind not in source.kind_map:
-            fail("start_urls", f"{item.url!r} is of kind {item.kind!r}; the kinds are {', '.join(source.kind_map)}")
-    if not source.scope and len(domains := {urls.domain(host) for host in source.hosts}) > 1:
-        fail("start_urls", f"they lead to {len(domains)} domains ({', '.join(sorted(domains))}); one source is one domain: split it, or name the scope")
-    for name, kind in source.kind_map.items():
+        raise _wrong(source, "kinds", "give either kinds (long form) or discover and extract (short form), not both")
+    for name, kind in source.kinds.items():
         if not (kind.discover or kind.extract):
-            fail("kinds", f"{name!r} has neither discover nor extract")
+            raise _wrong(source, "kinds", f"{name!r} has neither discover nor extract")
+    if not source.with_extract:
+        raise _wrong(source, "extract", "no kind has extract, so no record can ever come out")
+
+
+def _check_starts(source: Source) -> None:
+    if not source.start_urls and not source.start:
+        raise _wrong(source, "start_urls", "empty, and no start function: a window would have nothing to do")
+    if not source.start_urls and not source.scope:
+        raise _wrong(source, "scope", "without start_urls the hosts must be named here")
+    for host in source.scope:
+        address = urls.resolve(f"https://{host}/", "")
+        if isinstance(address, urls.Rejected) or urls.host(address.url) != host:
+            raise _wrong(source, "scope", f"{host!r} is not a host name in lower case, like 'shop.example'")
+    for item in source.start_urls:
+        _check_start(source, item)
+    if not source.scope and len(domains := {urls.domain(host) for host in source.hosts}) > 1:
+        several = f"they lead to {len(domains)} domains ({', '.join(sorted(domains))})"
+        raise _wrong(source, "start_urls", f"{several}; one source is one domain: split it, or name the scope")
+
+
+def _check_start(source: Source, item: str | Link) -> None:
+    url = _url(item)
+    address = urls.resolve(_plain(url), "")
+    if isinstance(address, urls.Rejected):
+        raise _wrong(source, "start_urls", f"{url!r} is not an absolute http(s) URL")
+    if "{" in _plain(url):
+        raise _wrong(source, "start_urls", f"{url!r}: in braces only window.start, window.end (with :FORMAT) or window.key")
+    if isinstance(item, Link) and item.kind not in source.kind_map:
+        raise _wrong(source, "start_urls", f"{url!r} is of kind {item.kind!r}; the kinds are {', '.join(source.kind_map)}")
+    if source.scope and not source.in_scope(urls.host(address.url)):
+        raise _wrong(source, "scope", f"{url!r} starts outside of it")
+
+
+def _check_headers(source: Source) -> None:
+    links = [item for item in source.start_urls if isinstance(item, Link)]
+    for headers in (source.headers, *(kind.headers for kind in source.kind_map.values()), *(link.headers for link in links)):
+        for name, value in headers.items():
+            if not HEADER_NAME.match(name):
+                raise _wrong(source, "headers", f"{name!r} is not a header name")
+            if name.lower() in OUR_HEADERS:
+                raise _wrong(source, "headers", f"{name} is ours to say: a source cannot set it")
+            if isinstance(value, str) and (value.strip() != value or not value.isprintable()):
+                raise _wrong(source, "headers", f"the value of {name} has control characters, or blanks around it")
+
+
+def _wrong(source: Source, field: str, problem: str) -> ContractError:
+    return ContractError(field, problem, source=source.name)
 
 
 def _check_records(source: Source) -> None:
-    def fail(field: str, problem: str) -> None:
-        raise ContractError(field, problem, source=source.name)
-
     if bool(source.records) == (source.schema is not None):
-        fail("schema", "give either schema (one record type) or records (several), and not both")
+        raise _wrong(source, "schema", "give either schema (one record type) or records (several), and not both")
+    if not isinstance(source.entity, str) and (unknown := set(source.entity) - set(source.schemas)):
+        raise _wrong(source, "entity", f"{sorted(unknown)[0]!r} is not a record type ({', '.join(source.schemas)})")
     for record_type, schema in source.schemas.items():
-        if not isinstance(source.entity, str) and record_type not in source.entity:
-            fail("entity", f"record type {record_type!r} has no entity field")
-        columns = schema_columns(schema)
-        if columns is None:
-            fail("schema", f"record type {record_type!r} needs a pandera DataFrameModel or DataFrameSchema")
-        elif source.entity_field(record_type) not in columns:
-            fail("entity", f"{source.entity_field(record_type)!r} is not a column of record type {record_type!r} ({', '.join(columns)})")
+        _check_record_type(source, record_type, schema)
+    columns = {column for schema in source.schemas.values() for column in schema_columns(schema) or ()}
+    if source.revised_at is not None and source.revised_at not in columns:
+        raise _wrong(source, "revised_at", f"{source.revised_at!r} is not a column of any record type")
+
+
+def _check_record_type(source: Source, record_type: str, schema: SchemaType) -> None:
+    columns = schema_columns(schema)
+    if columns is None:
+        raise _wrong(source, "schema", f"record type {record_type!r} needs a pandera DataFrameModel or DataFrameSchema")
+    if not isinstance(source.entity, str) and record_type not in source.entity:
+        raise _wrong(source, "entity", f"record type {record_type!r} has no entity field")
+    if (column := source.entity_field(record_type)) not in columns:
+        raise _wrong(source, "entity", f"{column!r} is not a column of record type {record_type!r} ({', '.join(columns)})")
 
 
 def schema_columns(schema: SchemaType) -> tuple[str, ...] | None:
@@ -399,20 +485,3 @@ def _check_built(source: Source) -> None:
     for name, kind in source.kind_map.items():
         if kind.fetcher != "http":
             raise NotBuiltYet(f"source {source.name!r}: kinds[{name!r}].fetcher={kind.fetcher!r}", "D")
-
-
-def _type_text(annotation: object) -> str:
-    return str(annotation).replace("collections.abc.", "")
-
-
-def _default_text(info: Any) -> str:
-    if info.is_required():
-        return "required"
-    value = info.get_default(call_default_factory=True)
-    return "forever" if value == FOREVER else str(value) if isinstance(value, timedelta) else repr(value)
-
-
-def _meaning(info: Any) -> str:
-    return info.description or ""
-
-

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from collector_assets import charset
+from collector_assets import charset, urls
 from collector_assets.window import Window
 
 if TYPE_CHECKING:
     from parsel import Selector
     from selectolax.lexbor import LexborHTMLParser
+
+_BASE = re.compile(r"<base\b", re.IGNORECASE)
 
 
 class Page:
@@ -69,6 +72,15 @@ class Page:
     def json(self) -> Any:
         """The body as JSON; ValueError when it is not."""
         return json.loads(self.body)
+
+    @cached_property
+    def base_url(self) -> str:
+        """What relative links stand on: the first `<base href>`, wherever it is, if usable; else `final_url` (HTML §4.2.3)."""
+        if not _BASE.search(self.text):
+            return self.final_url
+        first = self.tree.css_first("base[href]")
+        base = urls.resolve((first.attributes["href"] or "") if first else "", self.final_url)
+        return base.url if isinstance(base, urls.WebAddress) else self.final_url
 
     @cached_property
     def tree(self) -> LexborHTMLParser:

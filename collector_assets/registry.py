@@ -1,0 +1,227 @@
+"""Every source of an installation: the bundled ones, those in folders, those of installed packages.
+
+A source file offers `SOURCE` or `SOURCES`. One broken file never stops the others: it is in `Registry.broken`, with one
+line that names file and field. Files of a folder live under a private package name, so that two folders may hold files
+of one name and a file may import a sibling (`from .templates.shop import …`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pkgutil
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from collector_assets import sources as bundled_sources
+from collector_assets.contract import Source
+from collector_assets.errors import ContractError, NotBuiltYet, UnknownSource
+
+ENTRY_POINTS: Final = "collector_assets.sources"
+_FOLDERS: Final = "collector_source_folder_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A usable source."""
+
+    source: Source
+    file: str
+    locator: str
+    """`module::name` or `path.py::name`: what `load_one` finds it by, in another process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A file, or one source of a file, that cannot be used."""
+
+    file: str
+    error: ContractError | NotBuiltYet
+    source: str = ""
+
+    def __str__(self) -> str:
+        return str(self.error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registry:
+    """What was found; `sources` in the order of their names."""
+
+    loaded: tuple[Loaded, ...]
+    broken: tuple[Broken, ...]
+
+    @cached_property
+    def sources(self) -> dict[str, Loaded]:
+        """The usable sources by name."""
+        return {each.source.name: each for each in self.loaded}
+
+    def get(self, name: str) -> Source:
+        """The source of this name; UnknownSource, which lists those there are, or ContractError if its file is broken."""
+        if name in self.sources:
+            return self.sources[name].source
+        for each in self.broken:
+            if name in (each.source, Path(each.file).stem):
+                raise each.error
+        raise UnknownSource(name, tuple(self.sources))
+
+
+def load(
+    folders: Sequence[Path] = (), *, bundled: bool = True, demo: bool = True, entry_points: bool = True
+) -> Registry:
+    """Every source; without `demo` the bundled ones that collect the demo site are left out."""
+    loaded: dict[str, Loaded] = {}
+    broken: list[Broken] = []
+    for found in _found(folders, bundled=bundled, entry_points=entry_points):
+        match found:
+            case Broken():
+                broken.append(found)
+            case Loaded() if found.source.is_demo and not demo and found.locator.startswith(bundled_sources.__name__):
+                pass
+            case Loaded() if problem := _quarrel(found, loaded):
+                error = ContractError(*problem, source=found.source.name, file=found.file)
+                broken.append(Broken(file=found.file, source=found.source.name, error=error))
+            case Loaded():
+                loaded[found.source.name] = found
+    return Registry(loaded=tuple(loaded[name] for name in sorted(loaded)), broken=tuple(broken))
+
+
+def load_one(locator: str) -> Source:
+    """The source behind a locator, importing its file alone: for child processes."""
+    place, _, name = locator.rpartition("::")
+    module = _import_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    for source in _offered(module):
+        if source.name == name:
+            return source
+    raise ContractError("name", f"{place} offers no source {name!r} any more", source=name, file=place)
+
+
+def check(registry: Registry) -> tuple[str, ...]:
+    """Everything that is wrong, one line each: broken files, and sources that another process could not find again."""
+    problems = [str(each) for each in registry.broken]
+    for each in registry.loaded:
+        try:
+            load_one(each.locator)
+        except Exception as error:  # noqa: BLE001  whatever a file does when it is imported again
+            problems.append(str(_located(error, each.file)))
+    return tuple(problems)
+
+
+def _found(folders: Sequence[Path], *, bundled: bool, entry_points: bool) -> Iterator[Loaded | Broken]:
+    if bundled:
+        for module in pkgutil.iter_modules(bundled_sources.__path__):
+            if not (module.ispkg or module.name.startswith("_")):
+                yield from _of_module(f"{bundled_sources.__name__}.{module.name}")
+    if entry_points:
+        for entry in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: (entry.value, entry.name)):
+            yield from _of_entry_point(entry)
+    for folder in dict.fromkeys(folder.resolve() for folder in folders):
+        yield from _of_folder(folder)
+
+
+def _of_module(name: str, file: str = "") -> Iterator[Loaded | Broken]:
+    spec_file = file or name
+    try:
+        module = importlib.import_module(name)
+        spec_file = file or module.__file__ or name
+        offered = _offered(module)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  whatever a source file does, the others are loaded
+        yield Broken(file=spec_file, error=_located(error, spec_file))
+        return
+    for source in offered:
+        yield Loaded(source=source, file=spec_file, locator=f"{file or name}::{source.name}")
+
+
+def _of_entry_point(entry: metadata.EntryPoint) -> Iterator[Loaded | Broken]:
+    if entry.attr:
+        problem = f"names {entry.value!r}; it must name a module that offers SOURCE or SOURCES"
+        error = ContractError(f"entry point {entry.name!r}", problem, file=entry.value)
+        yield Broken(file=entry.value, error=error)
+        return
+    yield from _of_module(entry.module)
+
+
+def _of_folder(folder: Path) -> Iterator[Loaded | Broken]:
+    if not folder.is_dir():
+        yield Broken(file=str(folder), error=ContractError("COLLECTOR_SOURCES", "no such folder", file=str(folder)))
+        return
+    _forget(folder)
+    for file in sorted(folder.glob("*.py")):
+        if not file.name.startswith("_"):
+            yield from _of_module(_module_name(file), str(file))
+
+
+def _import_file(file: Path) -> ModuleType:
+    _package(file.parent)
+    return importlib.import_module(_module_name(file))
+
+
+def _module_name(file: Path) -> str:
+    return f"{_package(file.parent)}.{file.stem}"
+
+
+def _package(folder: Path) -> str:
+    """The private package of a folder's files, made on first use."""
+    name = _FOLDERS + hashlib.blake2b(str(folder).encode(), digest_size=8).hexdigest()
+    if name not in sys.modules:
+        package = ModuleType(name, f"Source files of {folder}.")
+        package.__path__ = [str(folder)]
+        sys.modules[name] = package
+    return name
+
+
+def _forget(folder: Path) -> None:
+    """Import the folder's files anew: they may have changed since they were loaded in this process."""
+    importlib.invalidate_caches()
+    package = _package(folder)
+    for name in [name for name in sys.modules if name == package or name.startswith(package + ".")]:
+        del sys.modules[name]
+
+
+def _offered(module: ModuleType) -> tuple[Source, ...]:
+    one, several = getattr(module, "SOURCE", None), getattr(module, "SOURCES", None)
+    if (one is None) == (several is None):
+        raise ContractError("SOURCE", "a source file offers SOURCE, or SOURCES, and not both")
+    offered = (one,) if one is not None else tuple(several) if isinstance(several, Iterable) else (several,)
+    for source in offered:
+        if not isinstance(source, Source):
+            raise ContractError("SOURCE" if one is not None else "SOURCES", f"{source!r} is not a Source")
+    if not offered:
+        raise ContractError("SOURCES", "is empty")
+    return offered
+
+
+def _quarrel(found: Loaded, loaded: dict[str, Loaded]) -> tuple[str, str] | None:
+    """The field and the reason for which a source cannot stand beside those that are loaded."""
+    if other := loaded.get(found.source.name):
+        return "name", f"already taken by {other.file}; names are unique over all files"
+    for other in loaded.values():
+        if _domains(found.source) & _domains(other.source) and found.source.budget.per != other.source.budget.per:
+            said = f"{found.source.budget.per!r}, but source {other.source.name!r} ({other.file}) says {other.source.budget.per!r}"
+            return "budget.per", f"{said}; all sources of the domain {found.source.domain} must agree"
+    return None
+
+
+def _domains(source: Source) -> frozenset[str]:
+    return frozenset({source.domain})
+
+
+def _located(error: BaseException, file: str) -> ContractError | NotBuiltYet:
+    """Whatever went wrong in a source file, as one line that names the file."""
+    match error:
+        case ContractError():
+            return error.located(file=file)
+        case NotBuiltYet():
+            return NotBuiltYet(f"{file}: {error.field}", error.issue)
+        case SyntaxError():
+            return ContractError(f"line {error.lineno}", f"syntax: {error.msg}", file=file)
+        case _:
+            line = next((f"line {at.lineno}" for at in reversed(traceback.extract_tb(error.__traceback__)) if at.filename == file), "import")
+            said = " ".join(str(error).split()) or "no message"
+            return ContractError(line, f"{type(error).__name__}: {said}", file=file)
