@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 import psutil
@@ -42,6 +42,7 @@ POSTGRES_VERSION: Final = 18
 SOCKET: Final = ".s.PGSQL.5432"
 LONGEST_SOCKET_PATH: Final = 103
 """Bytes in `sun_path` without the closing NUL: 107 on Linux, 103 on macOS."""
+LOG: Final = "server.log"
 SUPERUSER: Final = "postgres"
 SYSTEM_USER: Final = "pgserver"
 """Whom the server runs as when we are root: Postgres refuses to."""
@@ -61,8 +62,8 @@ SETTINGS: Final = {
     "log_checkpoints": "off",
     "log_autovacuum_min_duration": "-1",
 }
-FORGETFUL: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-"""For tests only: a crash of the *machine* may cost the data (a killed server loses nothing but its last commits)."""
+FORGETFUL: Final = {"fsync": "off", "full_page_writes": "off"}
+"""For tests only: a crash of the *machine* may cost the data. A killed server still loses nothing it committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +174,7 @@ def _socket_folder(data: Path) -> Path:
     if len(os.fsencode(data / SOCKET)) <= LONGEST_SOCKET_PATH and "," not in str(data):
         return data
     name = hashlib.sha256(os.fsencode(data)).hexdigest()[:12]
-    return Path(tempfile.gettempdir()) / f"collector-{_account(data).pw_uid}-{name}"
+    return Path(tempfile.gettempdir()) / f"collector-{_account(data).uid}-{name}"
 
 
 # --- Who is running ------------------------------------------------------------------------------------------------
@@ -226,25 +227,28 @@ def _serves(process: psutil.Process, data: Path) -> bool:
     with contextlib.suppress(psutil.Error, OSError):
         if process.status() == psutil.STATUS_ZOMBIE or not process.name().startswith("postgres"):
             return False
-        command = process.cmdline()
-        return str(data) in command or Path(process.cwd()).samefile(data)
+        folder = process.cwd()  # a server works in its data folder; the name stays when that was deleted
+        return folder == str(data) or Path(folder).samefile(data)
     return False
 
 
 def _clear_the_dead(data: Path) -> None:
-    """Make room after a kill -9: end what the old server left behind, then drop its pid file.
+    """Make room after a kill -9: end what the old server left behind, then drop its lock files.
 
-    Postgres refuses a folder whose pid file names any living process, also one that merely got the number later.
+    Postgres refuses a folder whose lock files name any living process, also one that merely got the number later.
     """
-    if (data / "PG_VERSION").exists() and _postmaster(data):
+    in_place = (data / "PG_VERSION").exists()
+    if in_place and _postmaster(data):
         _stop(data)  # alive, but not reachable: its socket was deleted, or it hangs
     leftovers = [process for process in psutil.process_iter() if _serves(process, data)]
-    _, alive = psutil.wait_procs(leftovers, timeout=ORPHAN_PATIENCE_S)
+    # Sessions leave when they notice that their server died; a server whose folder was deleted would stay for a minute.
+    _, alive = psutil.wait_procs(leftovers, timeout=ORPHAN_PATIENCE_S if in_place else 0)
     for process in alive:
         with contextlib.suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(alive, timeout=ORPHAN_PATIENCE_S)
-    (data / "postmaster.pid").unlink(missing_ok=True)
+    for lock in (data / "postmaster.pid", _socket_folder(data) / f"{SOCKET}.lock"):
+        lock.unlink(missing_ok=True)
 
 
 # --- Acting on the server ------------------------------------------------------------------------------------------
@@ -260,7 +264,7 @@ def _initialize(data: Path, *, durable: bool) -> None:
     options = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     if not durable:
         options.append("--no-sync")
-    _run("initdb", [*options, "-U", SUPERUSER, "-D", str(draft)], draft)
+    _run("initdb", [*options, "-U", SUPERUSER, "-D", "."], draft)
     draft.rename(data)
 
 
@@ -270,11 +274,10 @@ def _launch(data: Path, *, durable: bool) -> EmbeddedPostgres:
         _make_socket_folder(sockets, data)
     settings = SETTINGS | {"unix_socket_directories": f'"{sockets}"'} | ({} if durable else FORGETFUL)
     options = shlex.join(part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
-    log = data / "server.log"
-    _run("pg_ctl", ["start", "-w", "-t", f"{START_TIMEOUT_S:g}", "-D", str(data), "-l", str(log), "-o", options], data)
+    _run("pg_ctl", ["start", "-w", "-t", f"{START_TIMEOUT_S:g}", "-D", ".", "-l", LOG, "-o", options], data)
     server = _connectable(data)
     if server is None:
-        raise DatabaseUnreachable(f"the embedded Postgres in {data} started but does not answer; its log: {log}")
+        raise DatabaseUnreachable(f"the embedded Postgres in {data} started but does not answer; its log: {data / LOG}")
     return server
 
 
@@ -283,7 +286,7 @@ def _stop(data: Path) -> bool:
     if process is None:
         return False
     with contextlib.suppress(DatabaseUnreachable):  # a hanging server: killed below
-        _run("pg_ctl", ["stop", "-w", "-t", "20", "-m", "fast", "-D", str(data)], data)
+        _run("pg_ctl", ["stop", "-w", "-t", "20", "-m", "fast", "-D", "."], data)
     with contextlib.suppress(psutil.NoSuchProcess):
         if process.is_running() and _serves(process, data):
             process.send_signal(signal.SIGQUIT)
@@ -314,9 +317,12 @@ def _binaries() -> Path:
 
 
 def _run(program: str, arguments: Sequence[str], data: Path) -> None:
-    """One Postgres program as the owner of the data folder; `DatabaseUnreachable` ends with what it said last."""
+    """One Postgres program as the owner of the data folder, in it; `DatabaseUnreachable` ends with its last words.
+
+    Paths are relative: `pg_ctl` hands them to a shell, which would read a `$` or a quote in them.
+    """
     account = _account(data)
-    as_owner = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    as_owner = {"user": account.uid, "group": account.gid, "extra_groups": []} if os.geteuid() == 0 else {}
     # Not pipes: the server would inherit them, and waiting for their end would wait for the server's.
     with tempfile.TemporaryFile("w+b") as output:
         done = subprocess.run(  # noqa: S603  our own binary, no shell
@@ -328,7 +334,7 @@ def _run(program: str, arguments: Sequence[str], data: Path) -> None:
             return
         output.seek(0)
         said = output.read().decode(errors="replace")
-    log = data / "server.log"
+    log = data / LOG
     said += log.read_text(errors="replace")[-2000:] if program == "pg_ctl" and log.exists() else ""
     last = " | ".join(line.strip() for line in said.splitlines()[-3:] if line.strip())
     raise DatabaseUnreachable(f"embedded Postgres: {program} failed in {data}: {last}")
@@ -343,19 +349,25 @@ def _environment() -> dict[str, str]:
 # --- Running as root -----------------------------------------------------------------------------------------------
 
 
-def _account(data: Path) -> pwd.struct_passwd:
+class _Account(NamedTuple):
+    uid: int
+    gid: int
+
+
+def _account(data: Path) -> _Account:
     """Who owns, or will own, the data folder: we ourselves; as root its owner, or a system user made for it."""
     if os.geteuid() != 0:
-        return pwd.getpwuid(os.geteuid())
-    if data.exists() and (owner := data.stat().st_uid) != 0:
-        return pwd.getpwuid(owner)
+        return _Account(os.geteuid(), os.getegid())
+    if data.exists() and (owner := data.stat()).st_uid != 0:
+        return _Account(owner.st_uid, owner.st_gid)
     return _system_account()
 
 
-def _system_account() -> pwd.struct_passwd:
+def _system_account() -> _Account:
     for _ in range(2):
         with contextlib.suppress(KeyError):
-            return pwd.getpwnam(SYSTEM_USER)
+            found = pwd.getpwnam(SYSTEM_USER)
+            return _Account(found.pw_uid, found.pw_gid)
         command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SYSTEM_USER]
         with contextlib.suppress(OSError):
             subprocess.run(command, check=False, capture_output=True)  # noqa: S603  a constant; two may race
@@ -371,7 +383,7 @@ def _hand_over(folder: Path, data: Path) -> None:
     if os.geteuid() != 0:
         return
     account = _account(data)
-    os.chown(folder, account.pw_uid, account.pw_gid)
+    os.chown(folder, account.uid, account.gid)
     _let_pass(folder.parent)
     programs = _binaries()
     _let_pass(programs)
@@ -395,7 +407,7 @@ def _make_socket_folder(folder: Path, data: Path) -> None:
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
         if os.geteuid() == 0:
-            os.chown(folder, account.pw_uid, account.pw_gid)
+            os.chown(folder, account.uid, account.gid)
     found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != account.pw_uid or stat.S_IMODE(found.st_mode) & 0o077:
-        raise _state_problem(data.parent, f"{folder} is not a private folder of {account.pw_name}")
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != account.uid or stat.S_IMODE(found.st_mode) & 0o077:
+        raise _state_problem(data.parent, f"{folder} is not a private folder of user id {account.uid}")

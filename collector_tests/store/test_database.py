@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
+from psycopg import conninfo
 from psycopg.types.json import Jsonb
 
 from collector_assets import database as db
@@ -54,7 +55,7 @@ def test_a_session_runs_in_utc_and_says_who_it_is(dsn: str) -> None:
 
 
 def test_options_of_the_dsn_are_kept(dsn: str) -> None:
-    given = psycopg.conninfo.make_conninfo(dsn, options="-c work_mem=5MB -c TimeZone=Europe/Berlin")
+    given = conninfo.make_conninfo(dsn, options="-c work_mem=5MB -c TimeZone=Europe/Berlin")
     with db.connect(given) as connection:
         row = connection.execute("SELECT current_setting('work_mem'), current_setting('TimeZone')").fetchone()
         assert row == ("5MB", "UTC")
@@ -216,7 +217,10 @@ def test_a_naive_datetime_is_refused_wherever_it_is_bound(table: Database) -> No
     aware = datetime(2026, 3, 29, 2, 30, tzinfo=UTC)
     for parameter in (NAIVE, [aware, NAIVE]):
         for placeholder in ("%s", "%t", "%b"):
-            with pytest.raises(ValueError, match="naive datetime 2026-03-29T02:30:00"), table.transaction() as connection:
+            with (
+                pytest.raises(ValueError, match="naive datetime 2026-03-29T02:30:00"),
+                table.transaction() as connection,
+            ):
                 connection.execute(f"SELECT {placeholder}".encode(), [parameter])
     with (
         pytest.raises(ValueError, match="naive datetime"),

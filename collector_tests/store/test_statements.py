@@ -68,6 +68,8 @@ def test_postgres_can_plan_the_statement(worker_dsn: str, store: str, name: str)
 
 def test_the_statement_shows_its_name_to_the_operator(database: Database) -> None:
     with database.transaction() as connection:
-        query = parse_statements("fruit", "-- name: look\nSELECT query FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+        query = parse_statements(
+            "fruit", "-- name: look\nSELECT query FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+        )
         row = connection.execute(query["look"]).fetchone()
         assert str(row).startswith("('/* fruit.look */")
