@@ -10,6 +10,7 @@ CREATE TABLE windows (
     capacity             integer     NOT NULL CHECK (capacity > 0),
     max_requests         integer     NOT NULL CHECK (max_requests > 0),
     names_window         boolean     NOT NULL,
+    planned              integer     NOT NULL DEFAULT 0 CHECK (planned >= 0), -- requests accepted; under the row's lock
     opened_at            timestamptz NOT NULL DEFAULT clock_timestamp(),
     closes_at            timestamptz NOT NULL,          -- end + grace: what is collected later is late
     bound_reached        text,                          -- which bound stopped discovery
@@ -65,22 +66,35 @@ CREATE TABLE requests (
     CONSTRAINT reason_is_bounded CHECK (length(reason) <= 500),
     CONSTRAINT attempts_within_budget CHECK (attempts >= 0 AND attempts <= max_attempts)
 );
--- What can be claimed now, best first inside a lane; finished rows leave these indexes.
-CREATE INDEX queued_by_lane ON requests (source, window_start, budget_key, lane, priority DESC, request_id) WHERE state = 'queued';
-CREATE INDEX candidates_by_lane ON requests (source, window_start, lane, priority DESC, request_id) WHERE state = 'candidate';
-CREATE INDEX leased_by_expiry ON requests (leased_until) WHERE state = 'leased';
+-- What can be claimed or admitted, best first inside a lane of a kind; finished rows leave these indexes.
+CREATE INDEX queued_by_lane ON requests (source, window_start, kind, lane, budget_key, priority DESC, request_id) WHERE state = 'queued';
+CREATE INDEX candidates_by_lane ON requests (source, window_start, kind, lane, priority DESC, request_id) WHERE state = 'candidate';
+-- Few rows; without leased_until, so that a renewal is a heap-only update.
 CREATE INDEX leased_by_window ON requests (source, window_start) WHERE state = 'leased';
 CREATE INDEX failed_by_window ON requests (source, window_start, outcome) WHERE state = 'failed';
+-- A request lives through about five versions: room for them on its page, and dead ones cleared early.
+ALTER TABLE requests SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 
--- Where the smooth weighted round robin of each lane stands.
+-- Which lanes hold requests of which kind: so a claim looks into each without reading the others.
 CREATE TABLE lanes (
     source        text        NOT NULL,
     window_start  timestamptz NOT NULL,
+    kind          text        NOT NULL,
     lane          text        NOT NULL,
-    current       bigint      NOT NULL DEFAULT 0,
-    PRIMARY KEY (source, window_start, lane),
+    PRIMARY KEY (source, window_start, kind, lane),
     FOREIGN KEY (source, window_start) REFERENCES windows ON DELETE CASCADE
 );
+
+-- Where each smooth weighted round robin of a window stands (`lanes.py`).
+CREATE TABLE turns (
+    source        text        NOT NULL,
+    window_start  timestamptz NOT NULL,
+    ring          text        NOT NULL,                 -- what is shared out: admission or claims, of which group of kinds
+    name          text        NOT NULL,                 -- a lane, or a group of kinds
+    credit        bigint      NOT NULL,
+    PRIMARY KEY (source, window_start, ring, name),
+    FOREIGN KEY (source, window_start) REFERENCES windows ON DELETE CASCADE
+) WITH (fillfactor = 50);
 
 -- Links that did not enter the frontier, counted by reason, with one example each.
 CREATE TABLE rejected_links (
@@ -182,7 +196,7 @@ CREATE TABLE pages (
     PRIMARY KEY (window_start, page_id),
     CONSTRAINT one_page_per_claim UNIQUE (window_start, request_id, fence)
 );
-CREATE INDEX good_pages_by_window ON pages (source, window_start, kind, request_id) WHERE outcome = 'ok';
+CREATE INDEX good_pages_by_request ON pages (source, window_start, request_id, page_id DESC) WHERE outcome = 'ok'; -- read in this order
 CREATE INDEX pages_by_url ON pages (source, url, fetched_at DESC) WHERE outcome = 'ok';
 
 -- The verdict on one page by one extractor version.

@@ -1,0 +1,276 @@
+-- The frontier: requests of a window and the states they go through. `now` is the database clock unless it is given.
+-- Lock order: the window's row, then requests by id. Whoever adds, admits, claims or sends back holds the window's row;
+-- finishing, renewing and taking back move only leased rows and never raise queued + leased.
+
+-- name: lock_window
+-- The lock under which everything of a window is counted; taken before the statement that counts (rule 2).
+SELECT capacity, planned FROM windows
+WHERE source = %(source)s AND window_start = %(window_start)s
+FOR NO KEY UPDATE;
+
+-- name: add_requests
+-- Insert what is not known, at most `room` of it, in the order given. Known keys are left out before the insert, so that
+-- they use up no identity value; the first of equals in a batch counts.
+WITH given AS (
+    SELECT DISTINCT ON (g.unique_key) g.*
+    FROM unnest(
+        %(unique_keys)s::bytea[], %(kinds)s::text[], %(lanes)s::text[], %(priorities)s::integer[], %(entities)s::text[],
+        %(urls)s::text[], %(budget_keys)s::text[], %(methods)s::text[], %(bodies)s::bytea[], %(headers)s::jsonb[],
+        %(hints)s::jsonb[], %(depths)s::integer[], %(referrers)s::text[]
+    ) WITH ORDINALITY AS g (unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints, depth, referrer, place)
+    ORDER BY g.unique_key, g.place
+), fresh AS MATERIALIZED (
+    SELECT g.* FROM given AS g
+    WHERE NOT EXISTS (
+        SELECT FROM requests AS r
+        WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.unique_key = g.unique_key)
+), added AS (
+    INSERT INTO requests (
+        source, window_start, unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints,
+        depth, referrer, edition, max_attempts)
+    SELECT %(source)s, %(window_start)s, unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints,
+        depth, referrer, %(edition)s, %(max_attempts)s
+    FROM fresh ORDER BY place LIMIT %(room)s
+    ON CONFLICT (source, window_start, unique_key) DO NOTHING
+    RETURNING kind, lane
+), noted AS (
+    INSERT INTO lanes (source, window_start, kind, lane)
+    SELECT DISTINCT %(source)s, %(window_start)s::timestamptz, kind, lane FROM added
+    ON CONFLICT DO NOTHING
+), counted AS (
+    UPDATE windows SET planned = planned + (SELECT count(*) FROM added)
+    WHERE source = %(source)s AND window_start = %(window_start)s AND EXISTS (SELECT FROM added)
+)
+SELECT (SELECT count(*) FROM added) AS new, (SELECT count(*) FROM fresh) AS fresh;
+
+-- name: take_back_expired
+-- Leases that ended: the attempt counts. One statement, whose WHERE looks again; a row that is locked is left for the
+-- next time, and the reason is cut, so that no single row can stop the others (rule 4).
+WITH expired AS MATERIALIZED (
+    SELECT r.window_start, r.request_id FROM requests AS r
+    WHERE r.state = 'leased' AND r.leased_until <= coalesce(%(now)s::timestamptz, clock_timestamp())
+      AND (%(source)s::text IS NULL OR r.source = %(source)s)
+      AND (%(window_start)s::timestamptz IS NULL OR r.window_start = %(window_start)s)
+    ORDER BY r.request_id
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE requests AS r SET
+    state = CASE WHEN r.attempts < r.max_attempts THEN 'queued' ELSE 'failed' END,
+    failed_phase = CASE WHEN r.attempts < r.max_attempts THEN NULL ELSE 'fetch' END,
+    finished_at = CASE WHEN r.attempts < r.max_attempts THEN NULL ELSE coalesce(%(now)s::timestamptz, clock_timestamp()) END,
+    outcome = 'lease_expired',
+    reason = left('attempt ' || r.attempts || ' of ' || r.max_attempts || ': the lease ended at ' || r.leased_until
+        || ' without a result from ' || r.worker, 500),
+    not_before = NULL, leased_until = NULL, worker = NULL
+FROM expired AS e
+WHERE r.window_start = e.window_start AND r.request_id = e.request_id
+  AND r.state = 'leased' AND r.leased_until <= coalesce(%(now)s::timestamptz, clock_timestamp());
+
+-- name: count_active
+-- What counts against the capacity, and how much of it is queued work of kinds that this pass does not drain.
+SELECT
+    (SELECT count(*) FROM requests AS r
+     WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'queued')
+  + (SELECT count(*) FROM requests AS r
+     WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'leased') AS active,
+    (SELECT count(*) FROM requests AS r
+     WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'queued'
+       AND %(kinds)s::text[] IS NOT NULL AND r.kind <> ALL (%(kinds)s::text[])) AS foreign_queued;
+
+-- name: best_candidates
+-- The best candidates of each lane of each kind.
+SELECT l.kind, l.lane, best.ids, best.priorities
+FROM lanes AS l CROSS JOIN LATERAL (
+    SELECT array_agg(b.request_id) AS ids, array_agg(b.priority) AS priorities
+    FROM (
+        SELECT r.request_id, r.priority FROM requests AS r
+        WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.kind = l.kind AND r.lane = l.lane
+          AND r.state = 'candidate'
+        ORDER BY r.priority DESC, r.request_id LIMIT %(count)s
+    ) AS b
+) AS best
+WHERE l.source = %(source)s AND l.window_start = %(window_start)s AND best.ids IS NOT NULL
+  AND (%(kinds)s::text[] IS NULL OR l.kind = ANY (%(kinds)s::text[]));
+
+-- name: best_queued
+-- The best requests of each lane of each kind that may be sent now under one budget key.
+SELECT l.kind, l.lane, best.ids, best.priorities
+FROM lanes AS l CROSS JOIN LATERAL (
+    SELECT array_agg(b.request_id) AS ids, array_agg(b.priority) AS priorities
+    FROM (
+        SELECT r.request_id, r.priority FROM requests AS r
+        WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.kind = l.kind AND r.lane = l.lane
+          AND r.budget_key = %(budget_key)s AND r.state = 'queued'
+          AND (r.not_before IS NULL OR r.not_before <= coalesce(%(now)s::timestamptz, clock_timestamp()))
+        ORDER BY r.priority DESC, r.request_id LIMIT %(count)s
+    ) AS b
+) AS best
+WHERE l.source = %(source)s AND l.window_start = %(window_start)s AND best.ids IS NOT NULL
+  AND (%(kinds)s::text[] IS NULL OR l.kind = ANY (%(kinds)s::text[]));
+
+-- name: send_back_foreign
+-- Queued work of kinds that this pass does not drain makes room, the least urgent first: a listing never waits behind
+-- the details it found.
+WITH foreigners AS MATERIALIZED (
+    SELECT r.request_id FROM requests AS r
+    WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'queued' AND r.kind <> ALL (%(kinds)s::text[])
+    ORDER BY r.priority, r.request_id DESC LIMIT %(count)s
+)
+UPDATE requests AS r SET state = 'candidate'
+FROM foreigners AS f
+WHERE r.window_start = %(window_start)s AND r.request_id = f.request_id AND r.state = 'queued';
+
+-- name: admit_requests
+-- Candidates become queued.
+UPDATE requests AS r SET state = 'queued'
+WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.state = 'candidate';
+
+-- name: claim_requests
+-- Queued requests become leased, each under a fence that was never used before.
+UPDATE requests AS r SET
+    state = 'leased', attempts = r.attempts + 1, fence = nextval('fences'), worker = %(worker)s, not_before = NULL,
+    leased_until = coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease)s
+WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.state = 'queued'
+RETURNING r.request_id, r.fence, r.attempts AS attempt, r.max_attempts, r.kind, r.lane, r.url, r.budget_key, r.method, r.body,
+    r.headers, r.hints, r.entity, r.depth, r.referrer, r.leased_until;
+
+-- name: read_turns
+-- Where the round robins of a window stand.
+SELECT ring, name, credit FROM turns WHERE source = %(source)s AND window_start = %(window_start)s;
+
+-- name: write_turns
+-- What changed of it.
+INSERT INTO turns (source, window_start, ring, name, credit)
+SELECT %(source)s, %(window_start)s, t.ring, t.name, t.credit
+FROM unnest(%(rings)s::text[], %(names)s::text[], %(credits)s::bigint[]) AS t (ring, name, credit)
+ON CONFLICT (source, window_start, ring, name) DO UPDATE SET credit = excluded.credit;
+
+-- name: renew_leases
+-- Prolong the leases that are still ours; never shorten one.
+WITH held AS MATERIALIZED (
+    SELECT r.request_id, r.fence FROM requests AS r
+    JOIN unnest(%(ids)s::bigint[], %(fences)s::bigint[]) AS mine (request_id, fence)
+      ON r.window_start = %(window_start)s AND r.request_id = mine.request_id AND r.fence = mine.fence
+    WHERE r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())
+    ORDER BY r.request_id
+    FOR NO KEY UPDATE OF r
+)
+UPDATE requests AS r SET
+    leased_until = greatest(r.leased_until, coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease)s)
+FROM held
+WHERE r.window_start = %(window_start)s AND r.request_id = held.request_id AND r.fence = held.fence
+  AND r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())
+RETURNING r.request_id;
+
+-- name: finish_requests
+-- Give each request whose lease is still ours its next state; no row back means the guard held (rule 4).
+-- Queued again with the attempt kept = a retry; at the last attempt it is failed(fetch) instead.
+WITH held AS MATERIALIZED (
+    SELECT r.request_id, mine.fence, mine.outcome, mine.reason, mine.wait, mine.gives_back,
+        CASE WHEN spent.yes THEN 'failed' ELSE mine.state END AS state,
+        CASE WHEN spent.yes THEN 'fetch' ELSE mine.failed_phase END AS failed_phase,
+        CASE WHEN spent.yes THEN NULL ELSE mine.wait END AS real_wait
+    FROM unnest(
+        %(ids)s::bigint[], %(fences)s::bigint[], %(states)s::text[], %(phases)s::text[], %(outcomes)s::text[], %(reasons)s::text[],
+        %(waits)s::interval[], %(gives_back)s::boolean[]
+    ) AS mine (request_id, fence, state, failed_phase, outcome, reason, wait, gives_back)
+    JOIN requests AS r ON r.window_start = %(window_start)s AND r.request_id = mine.request_id AND r.fence = mine.fence
+    CROSS JOIN LATERAL (SELECT mine.state = 'queued' AND NOT mine.gives_back AND r.attempts >= r.max_attempts AS yes) AS spent
+    WHERE r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())
+    ORDER BY r.request_id
+    FOR NO KEY UPDATE OF r
+)
+UPDATE requests AS r SET
+    state = held.state, failed_phase = held.failed_phase,
+    outcome = coalesce(held.outcome, r.outcome),
+    reason = CASE WHEN held.outcome IS NULL THEN r.reason ELSE left(held.reason, 500) END,
+    attempts = r.attempts - held.gives_back::integer,
+    not_before = coalesce(%(now)s::timestamptz, clock_timestamp()) + held.real_wait,
+    finished_at = CASE WHEN held.state IN ('done', 'failed', 'skipped') THEN coalesce(%(now)s::timestamptz, clock_timestamp()) END,
+    leased_until = NULL, worker = NULL
+FROM held
+WHERE r.window_start = %(window_start)s AND r.request_id = held.request_id AND r.fence = held.fence
+  AND r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())
+RETURNING r.request_id;
+
+-- name: mark_read
+-- Reading moves fetched, done and failed(read) to done or failed(read), and nothing else (rule 15).
+WITH judged AS MATERIALIZED (
+    SELECT r.request_id, j.state, j.outcome, left(j.reason, 500) AS reason,
+        CASE WHEN j.state = 'failed' THEN 'read' END AS failed_phase
+    FROM unnest(%(ids)s::bigint[], %(states)s::text[], %(outcomes)s::text[], %(reasons)s::text[]) AS j (request_id, state, outcome, reason)
+    JOIN requests AS r ON r.window_start = %(window_start)s AND r.request_id = j.request_id
+    WHERE r.state IN ('fetched', 'done') OR (r.state = 'failed' AND r.failed_phase = 'read')
+    ORDER BY r.request_id
+    FOR NO KEY UPDATE OF r
+)
+UPDATE requests AS r SET
+    state = j.state, failed_phase = j.failed_phase, outcome = j.outcome, reason = j.reason,
+    finished_at = coalesce(r.finished_at, %(now)s::timestamptz, clock_timestamp())
+FROM judged AS j
+WHERE r.window_start = %(window_start)s AND r.request_id = j.request_id
+  AND (r.state IN ('fetched', 'done') OR (r.state = 'failed' AND r.failed_phase = 'read'))
+  AND (r.state, r.outcome, r.reason) IS DISTINCT FROM (j.state, j.outcome, j.reason);
+
+-- name: count_requests
+-- Every request of a window, by where it is; the sums of the rows are the window's totals.
+SELECT r.kind, r.state, r.failed_phase, r.outcome, count(*) AS requests, sum(r.attempts) AS attempts,
+    sum(greatest(r.attempts - 1, 0)) AS retries,
+    min(r.created_at) FILTER (WHERE r.state IN ('candidate', 'queued')) AS oldest_waiting_at
+FROM requests AS r
+WHERE r.source = %(source)s AND r.window_start = %(window_start)s
+GROUP BY r.kind, r.state, r.failed_phase, r.outcome
+ORDER BY r.kind, r.state, r.failed_phase, r.outcome;
+
+-- name: outlook
+-- What is left to fetch of these kinds, how many candidates may be admitted, and when the next thing happens by itself.
+SELECT
+    (SELECT count(*) FROM requests AS r WHERE r.source = w.source AND r.window_start = w.window_start AND r.state = 'candidate'
+        AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[])))
+      + q.mine + (SELECT count(*) FROM requests AS r
+        WHERE r.source = w.source AND r.window_start = w.window_start AND r.state = 'leased'
+        AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))) AS to_fetch,
+    greatest(0, w.capacity - q.mine - l.leased) AS room,
+    extract(epoch FROM least(q.next_due_at, l.next_expiry_at) - t.now)::double precision AS next_due_in
+FROM windows AS w
+CROSS JOIN LATERAL (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) AS t
+CROSS JOIN LATERAL (
+    SELECT count(*) AS mine, min(r.not_before) FILTER (WHERE r.not_before > t.now) AS next_due_at
+    FROM requests AS r WHERE r.source = w.source AND r.window_start = w.window_start AND r.state = 'queued'
+      AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
+) AS q
+CROSS JOIN LATERAL (
+    SELECT count(*) AS leased, min(r.leased_until) FILTER (WHERE r.leased_until > t.now) AS next_expiry_at
+    FROM requests AS r WHERE r.source = w.source AND r.window_start = w.window_start AND r.state = 'leased'
+) AS l
+WHERE w.source = %(source)s AND w.window_start = %(window_start)s;
+
+-- name: due_by_key
+-- What a claim could take now: queued and due, leased by somebody who is gone, or a candidate for which there is room.
+SELECT d.budget_key, count(*) FROM (
+    SELECT r.budget_key FROM requests AS r
+    WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'queued'
+      AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
+      AND (r.not_before IS NULL OR r.not_before <= coalesce(%(now)s::timestamptz, clock_timestamp()))
+    UNION ALL
+    SELECT r.budget_key FROM requests AS r
+    WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'leased'
+      AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
+      AND r.leased_until <= coalesce(%(now)s::timestamptz, clock_timestamp())
+    UNION ALL
+    SELECT c.budget_key FROM (
+        SELECT r.budget_key FROM requests AS r
+        WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'candidate'
+          AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
+        LIMIT %(room)s
+    ) AS c
+) AS d
+GROUP BY d.budget_key ORDER BY d.budget_key;
+
+-- name: list_requests
+-- Requests of a window in one state, or in any, oldest first.
+SELECT r.request_id, r.kind, r.lane, r.priority, r.entity, r.url, r.state, r.failed_phase, r.outcome, r.reason, r.attempts,
+    r.max_attempts, r.not_before, r.leased_until, r.worker, r.created_at, r.finished_at
+FROM requests AS r
+WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND (%(state)s::text IS NULL OR r.state = %(state)s)
+ORDER BY r.request_id LIMIT %(limit)s;
