@@ -86,10 +86,21 @@ class Refusing:
 class Budget(Refusing):
     """How fast a source may ask. All sources on one budget key share it: the greatest gap, the fewest slots."""
 
-    gap: timedelta = Field(default=seconds(1), ge=timedelta(0), description="pause from the end of a response to the next request, per slot")
-    slots: int = Field(default=1, ge=1, le=256, description="requests to the budget key under way at once, over all processes and hosts")
+    gap: timedelta = Field(
+        default=seconds(1),
+        ge=timedelta(0),
+        description="pause from the end of a response to the next request, per slot",
+    )
+    slots: int = Field(
+        default=1,
+        ge=1,
+        le=256,
+        description="requests to the budget key under way at once, over all processes and hosts",
+    )
     weight: float = Field(default=1, gt=0, description="share of the budget among the sources on one key")
-    per: Literal["domain", "host"] = Field(default="domain", description="what the budget key is; all sources of one domain must agree")
+    per: Literal["domain", "host"] = Field(
+        default="domain", description="what the budget key is; all sources of one domain must agree"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -98,8 +109,12 @@ class Expect(Refusing):
 
     min_records: int = Field(default=1, ge=0, description="fewer records fail the window's verdict")
     max_records: int | None = Field(default=None, ge=0, description="more records fail the window's verdict")
-    max_error_rate: float = Field(default=0.05, ge=0, le=1, description="failed / planned requests; above it `window_complete` is an ERROR")
-    max_reject_rate: float = Field(default=0.02, ge=0, le=1, description="rejects / (records + rejects); above it the verdict fails")
+    max_error_rate: float = Field(
+        default=0.05, ge=0, le=1, description="failed / planned requests; above it `window_complete` is an ERROR"
+    )
+    max_reject_rate: float = Field(
+        default=0.02, ge=0, le=1, description="rejects / (records + rejects); above it the verdict fails"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -117,15 +132,27 @@ class Kind(Refusing):
     """A class of pages in a source. Pass 1 fetches the kinds that have `discover`, pass 2 the rest."""
 
     discover: Discover | None = Field(default=None, description="(Page) -> links found on a page of this kind")
-    extract: Extract | None = Field(default=None, description="(Page) -> records on a page of this kind; pure: no network, clock, database")
-    fetcher: Literal["http", "browser", "rendering"] = Field(default="http", description="how pages of this kind are fetched (browser, rendering: issue D)")
-    dedupe: Literal["url", "entity"] = Field(default="url", description="what makes two requests of this kind the same work")
+    extract: Extract | None = Field(
+        default=None, description="(Page) -> records on a page of this kind; pure: no network, clock, database"
+    )
+    fetcher: Literal["http", "browser", "rendering"] = Field(
+        default="http", description="how pages of this kind are fetched (browser, rendering: issue D)"
+    )
+    dedupe: Literal["url", "entity"] = Field(
+        default="url", description="what makes two requests of this kind the same work"
+    )
     may_be_empty: bool = Field(default=False, description="a page without records is fine")
     method: str = Field(default="GET", pattern=r"^[A-Z]+$", description="default method of links of this kind")
     headers: Headers = Field(default_factory=dict, description="request headers of this kind, added to the source's")
-    refetch: Literal["window", "once"] | timedelta = Field(default="window", description="fetch a known item again: each window, never, or after a time (issue C)")
-    stop_after_known: int | None = Field(default=None, ge=1, description="known items in a row that end a listing chain (issue C)")
-    on_status: Mapping[int, Literal["gone", "not_yet", "fail", "skip"]] = Field(default_factory=dict, description="what a status means for this kind (issue C)")
+    refetch: Literal["window", "once"] | timedelta = Field(
+        default="window", description="fetch a known item again: each window, never, or after a time (issue C)"
+    )
+    stop_after_known: int | None = Field(
+        default=None, ge=1, description="known items in a row that end a listing chain (issue C)"
+    )
+    on_status: Mapping[int, Literal["gone", "not_yet", "fail", "skip"]] = Field(
+        default_factory=dict, description="what a status means for this kind (issue C)"
+    )
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -168,51 +195,109 @@ class Source(Refusing):
 
     name: str = Field(description="lower case, digits, underscores; names the assets, the job, the view")
     description: str = Field(default="", description="one sentence for the asset pages")
-    start_urls: tuple[str | Link, ...] = Field(default=(), description="where a window starts; may name it: {window.start:%Y-%m-%d}, {window.end:…}, {window.key}")
+    start_urls: tuple[str | Link, ...] = Field(
+        default=(),
+        description="where a window starts; may name it: {window.start:%Y-%m-%d}, {window.end:…}, {window.key}",
+    )
     start: Start | None = Field(default=None, description="(window, inputs) -> links a window starts with")
-    inputs: Mapping[str, FromSource | FromQuery | FromFile] = Field(default_factory=dict, description="rows that `start` is given (issue C)")
-    names_window: bool | None = Field(default=None, description="whether the starts name the window, so that it can be back-filled; None: seen from start_urls")
-    discover: Discover | None = Field(default=None, description="short form: makes the kind \"listing\"")
-    extract: Extract | None = Field(default=None, description="short form: makes the kind \"detail\"")
+    inputs: Mapping[str, FromSource | FromQuery | FromFile] = Field(
+        default_factory=dict, description="rows that `start` is given (issue C)"
+    )
+    names_window: bool | None = Field(
+        default=None,
+        description="whether the starts name the window, so that it can be back-filled; None: seen from start_urls",
+    )
+    discover: Discover | None = Field(default=None, description='short form: makes the kind "listing"')
+    extract: Extract | None = Field(default=None, description='short form: makes the kind "detail"')
     kinds: Mapping[str, Kind] = Field(default_factory=dict, description="long form: every kind of page by name")
-    schema: SchemaType = Field(default=None, description="short form: pandera model of the record type \"record\"")
-    records: Mapping[str, SchemaType] = Field(default_factory=dict, description="long form: pandera model of each record type")
-    entity: str | Mapping[str, str] = Field(description="the field that names the entity; per record type where they differ")
-    combine: Combine | None = Field(default=None, description="(entity, rows) -> row: joins the rows of one entity within a window before validation; pure")
-    revised_at: str | None = Field(default=None, description="the field with the page's own claim of when it was revised (source_revised_at)")
-    extractor_version: str = Field(min_length=1, max_length=100, description="raise it when extract changes; pages are read again, nothing is fetched")
+    schema: SchemaType = Field(default=None, description='short form: pandera model of the record type "record"')
+    records: Mapping[str, SchemaType] = Field(
+        default_factory=dict, description="long form: pandera model of each record type"
+    )
+    entity: str | Mapping[str, str] = Field(
+        description="the field that names the entity; per record type where they differ"
+    )
+    combine: Combine | None = Field(
+        default=None,
+        description="(entity, rows) -> row: joins the rows of one entity within a window before validation; pure",
+    )
+    revised_at: str | None = Field(
+        default=None, description="the field with the page's own claim of when it was revised (source_revised_at)"
+    )
+    extractor_version: str = Field(
+        min_length=1,
+        max_length=100,
+        description="raise it when extract changes; pages are read again, nothing is fetched",
+    )
     edition: int = Field(default=1, ge=1, description="raise it to collect windows again")
     window: Schedule = Field(description="Daily, Hourly or Cron: the collection windows")
     budget: Budget = Field(default_factory=Budget, description="how fast we may ask")
-    capacity: int = Field(default=1_000, ge=1, description="queued + leased requests of a window; the rest waits as candidates")
-    max_requests: int = Field(default=100_000, ge=1, description="requests of a window; reaching it stops discovery (bound_reached)")
-    max_depth: int = Field(default=1_000, ge=1, description="links followed from a start; reaching it stops discovery (bound_reached)")
-    lanes: Mapping[str, int] = Field(default_factory=lambda: {DEFAULT_LANE: 1}, description="weight of each lane; a lane not named weighs \"*\"")
-    interleave: bool = Field(default=False, description="all fetching in pass 2, discovering kinds and others mixed by `interleave_weights`")
-    interleave_weights: tuple[int, int] = Field(default=(1, 1), description="weights of (discovering kinds, other kinds) with interleave")
+    capacity: int = Field(
+        default=1_000, ge=1, description="queued + leased requests of a window; the rest waits as candidates"
+    )
+    max_requests: int = Field(
+        default=100_000, ge=1, description="requests of a window; reaching it stops discovery (bound_reached)"
+    )
+    max_depth: int = Field(
+        default=1_000, ge=1, description="links followed from a start; reaching it stops discovery (bound_reached)"
+    )
+    lanes: Mapping[str, int] = Field(
+        default_factory=lambda: {DEFAULT_LANE: 1}, description='weight of each lane; a lane not named weighs "*"'
+    )
+    interleave: bool = Field(
+        default=False, description="all fetching in pass 2, discovering kinds and others mixed by `interleave_weights`"
+    )
+    interleave_weights: tuple[int, int] = Field(
+        default=(1, 1), description="weights of (discovering kinds, other kinds) with interleave"
+    )
     expect: Expect = Field(default_factory=Expect, description="what must hold of a window")
     freshness: timedelta | None = Field(default=None, description="how old the newest window in `latest` may be")
     retention: Retention = Field(default_factory=Retention, description="how long things are kept")
-    scope: tuple[str, ...] = Field(default=(), description="hosts (and their subdomains) that links may lead to; default: the domains of start_urls")
+    scope: tuple[str, ...] = Field(
+        default=(),
+        description="hosts (and their subdomains) that links may lead to; default: the domains of start_urls",
+    )
     headers: Headers = Field(default_factory=dict, description="request headers; values may be Secret")
-    connect_timeout: timedelta = Field(default=seconds(10), gt=timedelta(0), description="deadline of connecting, TLS included")
-    read_timeout: timedelta = Field(default=seconds(30), gt=timedelta(0), description="longest silence while an answer is awaited or read")
+    connect_timeout: timedelta = Field(
+        default=seconds(10), gt=timedelta(0), description="deadline of connecting, TLS included"
+    )
+    read_timeout: timedelta = Field(
+        default=seconds(30), gt=timedelta(0), description="longest silence while an answer is awaited or read"
+    )
     total_timeout: timedelta = Field(default=seconds(60), gt=timedelta(0), description="deadline of a whole request")
     max_bytes: int = Field(default=16 * 2**20, ge=1, description="bytes of a body on the wire")
     max_decoded_bytes: int = Field(default=64 * 2**20, ge=1, description="bytes of a body after content decoding")
     max_attempts: int = Field(default=3, ge=1, le=100, description="attempts of a request")
-    retry_wait: timedelta = Field(default=seconds(1), gt=timedelta(0), description="wait after the first failed attempt; doubles, up to 5 minutes, plus jitter")
-    lease: timedelta = Field(default=seconds(60), ge=seconds(1), description="how long a worker's claim lasts without a renewal")
-    in_flight: int = Field(default=32, ge=1, le=256, description="requests of one process under way at once (also bounded by slots)")
+    retry_wait: timedelta = Field(
+        default=seconds(1),
+        gt=timedelta(0),
+        description="wait after the first failed attempt; doubles, up to 5 minutes, plus jitter",
+    )
+    lease: timedelta = Field(
+        default=seconds(60), ge=seconds(1), description="how long a worker's claim lasts without a renewal"
+    )
+    in_flight: int = Field(
+        default=32, ge=1, le=256, description="requests of one process under way at once (also bounded by slots)"
+    )
     refusal_limit: int = Field(default=3, ge=1, description="refusals in a row that halt the origin (issue C)")
     schedule: Literal["on", "off"] = Field(default="off", description="whether the window schedule runs from the start")
     owners: tuple[str, ...] = Field(default=(), description="team:name or e-mail addresses")
     licence_note: str = Field(default="", description="what we may do with the data, and where that is written")
-    grace: timedelta = Field(default=hours(1), ge=timedelta(0), description="after a window's end it still counts as collected in time")
-    patience: timedelta = Field(default=seconds(120), ge=timedelta(0), description="longest wait of a step for work that is not due yet")
-    turn: timedelta = Field(default=hours(1), gt=timedelta(0), description="longest run of a collecting step before it yields")
-    late: Literal["allow", "refuse"] = Field(default="allow", description="collecting after end + grace: marked late, or refused")
-    coverage: Literal["full", "incremental"] = Field(default="full", description="whether a window lists everything; incremental: nothing is ever unseen (issue C)")
+    grace: timedelta = Field(
+        default=hours(1), ge=timedelta(0), description="after a window's end it still counts as collected in time"
+    )
+    patience: timedelta = Field(
+        default=seconds(120), ge=timedelta(0), description="longest wait of a step for work that is not due yet"
+    )
+    turn: timedelta = Field(
+        default=hours(1), gt=timedelta(0), description="longest run of a collecting step before it yields"
+    )
+    late: Literal["allow", "refuse"] = Field(
+        default="allow", description="collecting after end + grace: marked late, or refused"
+    )
+    coverage: Literal["full", "incremental"] = Field(
+        default="full", description="whether a window lists everything; incremental: nothing is ever unseen (issue C)"
+    )
     session: Session | None = Field(default=None, description="a login before pass 1 (issue C)")
     sitemaps: bool = Field(default=False, description="discover from sitemaps (issue C)")
 
@@ -231,7 +316,10 @@ class Source(Refusing):
         """Every kind by name, whichever form the source was written in."""
         if self.kinds:
             return dict(self.kinds)
-        short = {"listing": self.discover and Kind(discover=self.discover), "detail": self.extract and Kind(extract=self.extract)}
+        short = {
+            "listing": self.discover and Kind(discover=self.discover),
+            "detail": self.extract and Kind(extract=self.extract),
+        }
         return {name: kind for name, kind in short.items() if kind}
 
     @cached_property
@@ -338,8 +426,12 @@ def _refusal(of: type, given: ArgsKwargs, error: ValidationError) -> ContractErr
 def _problem(of: type, name: str, found: Mapping[str, Any]) -> str:
     match found["type"]:
         case "unexpected_keyword_argument":
-            near = difflib.get_close_matches(name, of.__dataclass_fields__, n=1)  # pyright: ignore[reportAttributeAccessIssue]
-            return f"unknown field; did you mean {near[0]!r}?" if near else "unknown field; docs/source-contract.md lists all"
+            near = difflib.get_close_matches(name, getattr(of, "__dataclass_fields__", ()), n=1)
+            return (
+                f"unknown field; did you mean {near[0]!r}?"
+                if near
+                else "unknown field; docs/source-contract.md lists all"
+            )
         case "missing" | "missing_argument" | "missing_keyword_only_argument":
             return "is required"
         case "unexpected_positional_argument":
@@ -367,11 +459,17 @@ def _plain(url: str) -> str:
 
 def _check_names(source: Source) -> None:
     if not NAME.match(source.name) or source.name in RESERVED_NAMES:
-        raise ContractError("name", f"{source.name!r} must be lower case letters, digits and underscores, begin with a letter, at most 63", source=source.name)
+        raise ContractError(
+            "name",
+            f"{source.name!r} must be lower case letters, digits and underscores, begin with a letter, at most 63",
+            source=source.name,
+        )
     for field, names in (("kinds", source.kind_map), ("records", source.schemas)):
         for name in names:
             if not NAME.match(name):
-                raise ContractError(field, f"{name!r} must be lower case letters, digits and underscores", source=source.name)
+                raise ContractError(
+                    field, f"{name!r} must be lower case letters, digits and underscores", source=source.name
+                )
 
 
 def _check_pages(source: Source) -> None:
@@ -406,16 +504,24 @@ def _check_start(source: Source, item: str | Link) -> None:
     if isinstance(address, urls.Rejected):
         raise _wrong(source, "start_urls", f"{url!r} is not an absolute http(s) URL")
     if "{" in _plain(url):
-        raise _wrong(source, "start_urls", f"{url!r}: in braces only window.start, window.end (with :FORMAT) or window.key")
+        raise _wrong(
+            source, "start_urls", f"{url!r}: in braces only window.start, window.end (with :FORMAT) or window.key"
+        )
     if isinstance(item, Link) and item.kind not in source.kind_map:
-        raise _wrong(source, "start_urls", f"{url!r} is of kind {item.kind!r}; the kinds are {', '.join(source.kind_map)}")
+        raise _wrong(
+            source, "start_urls", f"{url!r} is of kind {item.kind!r}; the kinds are {', '.join(source.kind_map)}"
+        )
     if source.scope and not source.in_scope(urls.host(address.url)):
         raise _wrong(source, "scope", f"{url!r} starts outside of it")
 
 
 def _check_headers(source: Source) -> None:
     links = [item for item in source.start_urls if isinstance(item, Link)]
-    for headers in (source.headers, *(kind.headers for kind in source.kind_map.values()), *(link.headers for link in links)):
+    for headers in (
+        source.headers,
+        *(kind.headers for kind in source.kind_map.values()),
+        *(link.headers for link in links),
+    ):
         for name, value in headers.items():
             if not HEADER_NAME.match(name):
                 raise _wrong(source, "headers", f"{name!r} is not a header name")
@@ -433,7 +539,7 @@ def _check_records(source: Source) -> None:
     if bool(source.records) == (source.schema is not None):
         raise _wrong(source, "schema", "give either schema (one record type) or records (several), and not both")
     if not isinstance(source.entity, str) and (unknown := set(source.entity) - set(source.schemas)):
-        raise _wrong(source, "entity", f"{sorted(unknown)[0]!r} is not a record type ({', '.join(source.schemas)})")
+        raise _wrong(source, "entity", f"{min(unknown)!r} is not a record type ({', '.join(source.schemas)})")
     for record_type, schema in source.schemas.items():
         _check_record_type(source, record_type, schema)
     columns = {column for schema in source.schemas.values() for column in schema_columns(schema) or ()}
@@ -448,7 +554,9 @@ def _check_record_type(source: Source, record_type: str, schema: SchemaType) -> 
     if not isinstance(source.entity, str) and record_type not in source.entity:
         raise _wrong(source, "entity", f"record type {record_type!r} has no entity field")
     if (column := source.entity_field(record_type)) not in columns:
-        raise _wrong(source, "entity", f"{column!r} is not a column of record type {record_type!r} ({', '.join(columns)})")
+        raise _wrong(
+            source, "entity", f"{column!r} is not a column of record type {record_type!r} ({', '.join(columns)})"
+        )
 
 
 def schema_columns(schema: SchemaType) -> tuple[str, ...] | None:
@@ -460,7 +568,11 @@ def schema_columns(schema: SchemaType) -> tuple[str, ...] | None:
 def _check_lanes(source: Source) -> None:
     for lane, weight in source.lanes.items():
         if weight < 1:
-            raise ContractError("lanes", f"lane {lane!r} weighs {weight}; a weight is at least 1, or its work would starve", source=source.name)
+            raise ContractError(
+                "lanes",
+                f"lane {lane!r} weighs {weight}; a weight is at least 1, or its work would starve",
+                source=source.name,
+            )
 
 
 def _check_times(source: Source) -> None:

@@ -15,9 +15,10 @@ from collector_assets import urls
 from collector_assets.page import Page
 
 _UNSEEN: Final = frozenset({"script", "style", "template"})
-_INLINE: Final = frozenset(
-    "a abbr b bdi bdo cite code data del dfn em font i ins kbd label mark q s samp small span strong sub sup time tt u var wbr".split()
-)
+_INLINE: Final = frozenset({
+    "a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd", "label",
+    "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+})  # fmt: skip
 
 
 def all(of: Page | LexborNode, css: str, *, at_least: int = 0) -> list[LexborNode]:  # noqa: A001  reads as html.all(…)
@@ -29,7 +30,7 @@ def all(of: Page | LexborNode, css: str, *, at_least: int = 0) -> list[LexborNod
 
 
 def one(of: Page | LexborNode, css: str) -> LexborNode:
-    """The only element that the selector matches; ValueError when there is none, or another (which would be a guess)."""
+    """The only element that the selector matches; ValueError when there is none or another: to choose is to guess."""
     found = _root(of).css(css)
     if len(found) != 1:
         raise ValueError(f"{css!r} matches {len(found)} elements, not exactly 1")
@@ -67,10 +68,10 @@ def rows(table: LexborNode) -> list[list[LexborNode]]:
 
 
 def fields(table: LexborNode) -> dict[str, str]:
-    """A table of labels and values, two cells a row, as a mapping; ValueError for another shape or a label that repeats."""
+    """A table of labels and values, two cells a row; ValueError for another shape, or a label that repeats."""
     found: dict[str, str] = {}
     for cells in rows(table):
-        if len(cells) != 2:  # noqa: PLR2004  label and value
+        if len(cells) != 2:
             raise ValueError(f"a row of the table has {len(cells)} cells, not a label and a value")
         label = text(cells[0])
         if label in found:

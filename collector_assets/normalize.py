@@ -18,16 +18,20 @@ _BLANKS: Final = " \u00a0\u202f\u2009"  # plain, no-break, narrow no-break, thin
 _SIGNS: Final = "-\u2212"  # hyphen-minus and the minus sign
 _GROUPS: Final = {".": f",'’{_BLANKS}", ",": f".'’{_BLANKS}"}
 _NUMBER: Final = {
-    mark: re.compile(rf"(?P<whole>[0-9]+|[0-9]{{1,3}}(?P<group>[{groups}])[0-9]{{3}}(?:(?P=group)[0-9]{{3}})*)?(?:[{mark}](?P<part>[0-9]+))?")
+    mark: re.compile(
+        rf"(?P<whole>[0-9]+|[0-9]{{1,3}}(?P<group>[{groups}])[0-9]{{3}}(?:(?P=group)[0-9]{{3}})*)?"
+        rf"(?:[{mark}](?P<part>[0-9]+))?"
+    )
     for mark, groups in _GROUPS.items()
 }
 _CURRENCY: Final = r"Â£|[A-Z]{0,3}[$£€¥₹₽₩₺₴₪₫₱₦฿]|[A-Z]{3}|kr|zł|Kč|Ft"  # "Â£": the UTF-8 bytes of £ read as Latin-1
 _PRICE: Final = re.compile(
-    rf"(?P<sign>[{_SIGNS}])?(?P<before>{_CURRENCY})?[{_BLANKS}]*(?P<inner>[{_SIGNS}])?(?P<number>[0-9.,].*?)[{_BLANKS}]*(?P<after>{_CURRENCY})?"
+    rf"(?P<sign>[{_SIGNS}])?(?P<before>{_CURRENCY})?[{_BLANKS}]*(?P<inner>[{_SIGNS}])?"
+    rf"(?P<number>[0-9.,].*?)[{_BLANKS}]*(?P<after>{_CURRENCY})?"
 )
 _CODES: Final = {
-    "£": "GBP", "Â£": "GBP", "€": "EUR", "₹": "INR", "₽": "RUB", "₩": "KRW", "₺": "TRY", "₴": "UAH", "₪": "ILS", "₫": "VND",
-    "₱": "PHP", "₦": "NGN", "฿": "THB", "zł": "PLN", "Kč": "CZK", "Ft": "HUF", "US$": "USD",
+    "£": "GBP", "Â£": "GBP", "€": "EUR", "₹": "INR", "₽": "RUB", "₩": "KRW", "₺": "TRY", "₴": "UAH", "₪": "ILS",
+    "₫": "VND", "₱": "PHP", "₦": "NGN", "฿": "THB", "zł": "PLN", "Kč": "CZK", "Ft": "HUF", "US$": "USD",
 }  # fmt: skip
 
 
@@ -61,7 +65,7 @@ def price(text: str, *, decimal: DecimalMark = ".") -> Decimal:
 
 
 def currency(text: str) -> str:
-    """The ISO 4217 code of a price's currency; ValueError for none, two, or a sign of several currencies ("$", "¥", "kr")."""
+    """The ISO 4217 code of a price's currency; ValueError for none, two, or a sign that several have ("$", "kr")."""
     parts = _parts(text)
     found = [each for each in (parts["before"], parts["after"]) if each]
     if len(found) != 1:

@@ -7,12 +7,16 @@ of one name and a file may import a sibling (`from .templates.shop import …`).
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import importlib
+import importlib.util
+import inspect
 import pkgutil
+import re
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
@@ -20,6 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from collector_assets import contract, urls
 from collector_assets import sources as bundled_sources
 from collector_assets.contract import Source
 from collector_assets.errors import ContractError, NotBuiltYet, UnknownSource
@@ -63,7 +68,7 @@ class Registry:
         return {each.source.name: each for each in self.loaded}
 
     def get(self, name: str) -> Source:
-        """The source of this name; UnknownSource, which lists those there are, or ContractError if its file is broken."""
+        """The source of this name; UnknownSource lists those there are; if its file is broken, the file's error."""
         if name in self.sources:
             return self.sources[name].source
         for each in self.broken:
@@ -126,16 +131,17 @@ def _found(folders: Sequence[Path], *, bundled: bool, entry_points: bool) -> Ite
 
 
 def _of_module(name: str, file: str = "") -> Iterator[Loaded | Broken]:
-    spec_file = file or name
+    place = file or name
     try:
-        module = importlib.import_module(name)
-        spec_file = file or module.__file__ or name
-        offered = _offered(module)
+        spec = importlib.util.find_spec(name)
+        place = (spec and spec.origin) or place
+        offered = _offered(importlib.import_module(name))
     except (Exception, SystemExit) as error:  # noqa: BLE001  whatever a source file does, the others are loaded
-        yield Broken(file=spec_file, error=_located(error, spec_file))
+        problem = _located(error, place)
+        yield Broken(file=place, error=problem, source=getattr(problem, "source", ""))
         return
     for source in offered:
-        yield Loaded(source=source, file=spec_file, locator=f"{file or name}::{source.name}")
+        yield Loaded(source=source, file=place, locator=f"{file or name}::{source.name}")
 
 
 def _of_entry_point(entry: metadata.EntryPoint) -> Iterator[Loaded | Broken]:
@@ -185,15 +191,17 @@ def _forget(folder: Path) -> None:
 
 
 def _offered(module: ModuleType) -> tuple[Source, ...]:
-    one, several = getattr(module, "SOURCE", None), getattr(module, "SOURCES", None)
-    if (one is None) == (several is None):
-        raise ContractError("SOURCE", "a source file offers SOURCE, or SOURCES, and not both")
-    offered = (one,) if one is not None else tuple(several) if isinstance(several, Iterable) else (several,)
-    for source in offered:
-        if not isinstance(source, Source):
-            raise ContractError("SOURCE" if one is not None else "SOURCES", f"{source!r} is not a Source")
-    if not offered:
-        raise ContractError("SOURCES", "is empty")
+    names = [name for name in ("SOURCE", "SOURCES") if hasattr(module, name)]
+    if len(names) != 1:
+        raise ContractError(
+            "SOURCE", f"a source file offers SOURCE or SOURCES; this one {'both' if names else 'neither'}"
+        )
+    said = getattr(module, names[0])
+    offered = (said,) if names == ["SOURCE"] else said
+    if not isinstance(offered, tuple) or not offered or not all(isinstance(each, Source) for each in offered):
+        raise ContractError(
+            names[0], "must be a Source" if names == ["SOURCE"] else "must be a tuple of one or more Source"
+        )
     return offered
 
 
@@ -202,14 +210,15 @@ def _quarrel(found: Loaded, loaded: dict[str, Loaded]) -> tuple[str, str] | None
     if other := loaded.get(found.source.name):
         return "name", f"already taken by {other.file}; names are unique over all files"
     for other in loaded.values():
-        if _domains(found.source) & _domains(other.source) and found.source.budget.per != other.source.budget.per:
-            said = f"{found.source.budget.per!r}, but source {other.source.name!r} ({other.file}) says {other.source.budget.per!r}"
-            return "budget.per", f"{said}; all sources of the domain {found.source.domain} must agree"
+        if found.source.budget.per != other.source.budget.per and (shared := _domains(found) & _domains(other)):
+            theirs = f"source {other.source.name!r} ({other.file}) says {other.source.budget.per!r}"
+            said = f"says {found.source.budget.per!r}, but {theirs}"
+            return "budget.per", f"{said}; all sources of the domain {min(shared)} must agree"
     return None
 
 
-def _domains(source: Source) -> frozenset[str]:
-    return frozenset({source.domain})
+def _domains(of: Loaded) -> set[str]:
+    return {urls.domain(host) for host in of.source.scope_hosts}
 
 
 def _located(error: BaseException, file: str) -> ContractError | NotBuiltYet:
@@ -220,8 +229,17 @@ def _located(error: BaseException, file: str) -> ContractError | NotBuiltYet:
         case NotBuiltYet():
             return NotBuiltYet(f"{file}: {error.field}", error.issue)
         case SyntaxError():
-            return ContractError(f"line {error.lineno}", f"syntax: {error.msg}", file=file)
+            return ContractError(f"line {error.lineno}", f"syntax: {error.msg}", file=error.filename or file)
         case _:
-            line = next((f"line {at.lineno}" for at in reversed(traceback.extract_tb(error.__traceback__)) if at.filename == file), "import")
+            lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
             said = " ".join(str(error).split()) or "no message"
-            return ContractError(line, f"{type(error).__name__}: {said}", file=file)
+            problem = f"{type(error).__name__}: {said}{_hint(said)}"
+            return ContractError(f"line {lines[-1]}" if lines else "import", problem, file=file)
+
+
+def _hint(said: str) -> str:
+    """What was meant by an unknown argument of Daily, Link and the like."""
+    match = re.search(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", said)
+    meant = getattr(contract, match[1], None) if match else None
+    near = difflib.get_close_matches(match[2], inspect.signature(meant).parameters, n=1) if match and meant else []
+    return f"; did you mean {near[0]!r}?" if near else ""

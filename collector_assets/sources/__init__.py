@@ -1,1 +1,1 @@
-"""The sources that come with the collector: one file per site, read by `registry.py`; `templates/` for sites of one shape."""
+"""The sources that come with the collector: one file per site; `templates/` for sites of one shape."""

@@ -68,7 +68,7 @@ def extract(page: Page) -> Iterator[dict[str, object]]:
 
 
 def _availability(shown: str) -> tuple[bool, int]:
-    """"In stock (22 available)" or "Out of stock"."""
+    """Whether the book is in stock, and how many."""
     if match := re.fullmatch(r"In stock \(([0-9,]+) available\)", shown):
         return True, normalize.integer(match[1])
     if shown == "Out of stock":
