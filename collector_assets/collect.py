@@ -1,0 +1,568 @@
+"""Use case: claim -> permission -> fetch -> archive -> complete. The one asyncio loop of a worker.
+
+A worker claims only what it may send now, sends inside its slots, and hands answers to the depositor in batches. No
+round trip per page: slots are held over a turn and renewed by the heartbeat, claims and deposits go in batches.
+Several workers on one window, in any number of processes and hosts, share it through the database alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import math
+import os
+import secrets
+import socket
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TypeVar
+
+import psycopg
+import uvloop
+
+from collector_assets import budget, frontier
+from collector_assets.archive import Archive
+from collector_assets.contract import Source
+from collector_assets.database import Connection, Database
+from collector_assets.deposit import Answered, Depositor, Stored
+from collector_assets.errors import CollectorError
+from collector_assets.fetch import Fetcher, FetchRequest, NotSent
+from collector_assets.heartbeat import Heartbeat
+from collector_assets.permission import Permission
+from collector_assets.request import Lease, RequestId, loaded_headers
+from collector_assets.windows import WindowRow
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+SLOT_LEASE = timedelta(seconds=3)
+SLOT_TURN = timedelta(seconds=1)
+CLAIM_AHEAD_S = 0.1
+"""How much work is claimed ahead of sending, in seconds of sending: what a kill -9 may cost in attempts."""
+MOST_CLAIMED = 256
+MOST_DEPOSITED = 256
+LINGER_S = 0.02
+"""How long answers gather before a deposit: an fsync and a commit serve all of them."""
+MOST_WAITING_ANSWERS = 512
+MOST_WAITING_BYTES = 64 * 2**20
+LOOK_AGAIN_S = 0.5
+"""How often an idle worker looks at the frontier: others' pages may have found work."""
+PROGRESS_EVERY_S = 2.0
+
+
+class Ending(StrEnum):
+    """Why a worker stopped."""
+
+    DRAINED = "drained"
+    WAITING = "waiting"
+    """What is left is not due within the source's patience."""
+    TURN_OVER = "turn_over"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where a worker stands; for a line in a log every few seconds."""
+
+    to_fetch: int
+    answered: int
+    per_second: float
+    waiting_for: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What one worker did."""
+
+    ending: Ending
+    next_due_in_s: float | None
+    outcomes: Counter[str]
+    sent: int
+    refused: int
+    found: int
+    wire_bytes: int
+    late: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Tally:
+    outcomes: Counter[str] = field(default_factory=Counter)
+    sent: int = 0
+    refused: int = 0
+    found: int = 0
+    wire_bytes: int = 0
+    late: int = 0
+
+    def add(self, stored: Stored) -> None:
+        self.outcomes += stored.outcomes
+        self.refused += stored.refused
+        self.found += stored.found
+        self.wire_bytes += stored.wire_bytes
+        self.late += stored.late
+
+
+@dataclass(slots=True)
+class _Desk:
+    """One budget key: the slots held on it and the leases waiting for them."""
+
+    demand: budget.Demand
+    gap_s: float
+    permissions: dict[int, Permission] = field(default_factory=dict)
+    leases: deque[Lease] = field(default_factory=deque)
+    claiming: asyncio.Task[None] | None = None
+    is_dry: bool = False
+    answers: int = 0
+    since: float = field(default_factory=time.monotonic)
+    pulse: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def claim_size(self) -> int:
+        """What may be sent in the next moment: at least a request per slot, at most CLAIM_AHEAD_S of sending."""
+        elapsed = max(time.monotonic() - self.since, 0.05)
+        ahead = math.ceil(self.answers / elapsed * CLAIM_AHEAD_S)
+        return max(len(self.permissions), min(ahead, MOST_CLAIMED))
+
+
+def run(
+    *,
+    source: Source,
+    window: WindowRow,
+    kinds: Sequence[str] | None,
+    database: Database,
+    archive: Archive,
+    fetcher: Callable[[], Fetcher],
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Collected:
+    """Work on an open window until it is drained, nothing is due within `patience`, or the `turn` is over.
+
+    `kinds` are the kinds this pass drains (nothing: every kind). An interrupt or an error gives leases and slots back
+    and propagates; after a lost database they run out by themselves.
+    """
+    worker = Worker(
+        source=source, window=window, kinds=kinds, database=database, archive=archive, fetcher=fetcher, progress=progress
+    )
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(worker.drain())
+    finally:
+        worker.let_go()
+
+
+class Worker:
+    """One process's hands on one window."""
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        window: WindowRow,
+        kinds: Sequence[str] | None,
+        database: Database,
+        archive: Archive,
+        fetcher: Callable[[], Fetcher],
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        self._source, self._window, self._kinds = source, window, kinds
+        self._start = window.window.start
+        self._database, self._make_fetcher, self._progress = database, fetcher, progress
+        self._writer = archive.writer(source.name, window.window.key)
+        self._depositor = Depositor(source=source, window=window, database=database, writer=self._writer)
+        self._desks: dict[str, _Desk] = {}
+        self._held: dict[RequestId, Lease] = {}
+        self._held_lock = threading.Lock()
+        self._outbox: list[Answered] = []
+        self._outbox_bytes = 0
+        self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._stopping = False
+        self._in_deposit = 0
+        self._tally = _Tally()
+        self._began = time.monotonic()
+        self._heartbeat = Heartbeat(
+            database, self._beat, interval_s=min(SLOT_LEASE.total_seconds(), source.lease.total_seconds()) / 3
+        )
+
+    # --- The life of a worker ------------------------------------------------------------------------------------
+
+    async def drain(self) -> Collected:
+        """Until drained, waiting or out of time."""
+        self._fetcher = self._make_fetcher()
+        self._heartbeat.start()
+        depositing = asyncio.create_task(self._deposit_all())
+        try:
+            ending, due_in = await self._direct(depositing)
+            self._stopping = True
+            self._wake.set()
+            await depositing
+            return self._report(ending, due_in)
+        finally:
+            self._stopping = True
+            depositing.cancel()
+            await self._fetcher.close()
+
+    def let_go(self) -> None:
+        """Give everything back that is still held: after a clean end nothing, after an interrupt what was under way."""
+        self._heartbeat.stop()
+        try:
+            if self._outbox:
+                batch, self._outbox = self._outbox, []
+                self._forget(batch)
+                self._depositor.store(batch)
+            self._release(list(self._held.values()))
+            for key, desk in sorted(self._desks.items()):
+                self._give_back(key, desk, list(desk.permissions))
+        except (psycopg.Error, CollectorError, OSError) as error:
+            LOG.warning("leases and slots could not be given back, they run out by themselves: %s", error)
+        finally:
+            self._writer.close()
+
+    def _report(self, ending: Ending, due_in: float | None) -> Collected:
+        tally = self._tally
+        return Collected(
+            ending=ending,
+            next_due_in_s=due_in,
+            outcomes=tally.outcomes,
+            sent=tally.sent,
+            refused=tally.refused,
+            found=tally.found,
+            wire_bytes=tally.wire_bytes,
+            late=tally.late,
+            seconds=time.monotonic() - self._began,
+        )
+
+    async def _direct(self, depositing: asyncio.Task[None]) -> tuple[Ending, float | None]:
+        """Open a desk per budget key with work; decide when there is nothing more to wait for."""
+        turn_ends = self._began + self._source.turn.total_seconds()
+        desks: dict[str, asyncio.Task[None]] = {}
+        idle_since, last_to_fetch, next_line = time.monotonic(), -1, time.monotonic() + PROGRESS_EVERY_S
+        try:
+            while True:
+                self._changed.clear()
+                due = await self._transact(self._look)
+                now = time.monotonic()
+                if due.to_fetch != last_to_fetch or desks:
+                    idle_since, last_to_fetch = now, due.to_fetch
+                if due.to_fetch == 0 and not desks and not self._busy:
+                    return Ending.DRAINED, None
+                if now >= turn_ends:
+                    return await self._finish_turn(desks), due.next_due_in
+                for key, ready in due.by_key.items():
+                    if ready and key not in desks:
+                        desks[key] = asyncio.create_task(self._work(key))
+                if not desks and not self._busy and self._is_hopeless(due, now - idle_since):
+                    return Ending.WAITING, due.next_due_in
+                if now >= next_line:
+                    next_line = now + PROGRESS_EVERY_S
+                    self._progress(self._standing(due))
+                await self._pause(desks, depositing, due)
+                for key in [key for key, task in desks.items() if task.done()]:
+                    await desks.pop(key)
+        finally:
+            for task in desks.values():
+                task.cancel()
+            await asyncio.gather(*desks.values(), return_exceptions=True)
+
+    @property
+    def _busy(self) -> bool:
+        return bool(self._outbox) or self._in_deposit > 0
+
+    def _look(self, connection: Connection) -> frontier.Due:
+        return frontier.due(connection, self._source.name, self._start, self._kinds)
+
+    def _is_hopeless(self, due: frontier.Due, waited_s: float) -> bool:
+        """Whether what is left is not due within what is left of the patience."""
+        if any(due.by_key.values()):
+            return False
+        patience = self._source.patience.total_seconds()
+        return waited_s + (due.next_due_in or 0.0) > patience
+
+    async def _pause(self, desks: dict[str, asyncio.Task[None]], depositing: asyncio.Task[None], due: frontier.Due) -> None:
+        """Until something may have changed: a desk closed, a batch was stored, or it is time to look again."""
+        changed = asyncio.create_task(self._changed.wait())
+        limit = LOOK_AGAIN_S if due.next_due_in is None else min(LOOK_AGAIN_S, max(due.next_due_in, 0.01))
+        if desks:
+            limit = PROGRESS_EVERY_S
+        await asyncio.wait({changed, depositing, *desks.values()}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        changed.cancel()
+        if depositing.done():
+            await depositing  # raises what ended it: without deposits there is no point in sending
+
+    async def _finish_turn(self, desks: dict[str, asyncio.Task[None]]) -> Ending:
+        """Send nothing more, let answers come in, and say that the turn is over."""
+        self._stopping = True
+        for desk in self._desks.values():
+            desk.pulse.set()
+        await asyncio.gather(*desks.values())
+        return Ending.TURN_OVER
+
+    def _standing(self, due: frontier.Due) -> Progress:
+        answered = sum(self._tally.outcomes.values())
+        waiting = "" if any(due.by_key.values()) or self._desks else f"work due in {due.next_due_in or 0:.0f} s"
+        return Progress(
+            to_fetch=due.to_fetch,
+            answered=answered,
+            per_second=answered / max(time.monotonic() - self._began, 0.001),
+            waiting_for=waiting,
+        )
+
+    # --- One budget key --------------------------------------------------------------------------------------------
+
+    async def _work(self, key: str) -> None:
+        """Hold slots on a budget key while there is work for them."""
+        desk = self._desks[key] = _Desk(demand=self._demand(key), gap_s=self._source.budget.gap.total_seconds())
+        senders: dict[int, asyncio.Task[None]] = {}
+        try:
+            while not self._stopping:
+                retry_in = await self._take_slots(key, desk, senders)
+                if not senders and desk.is_dry:
+                    break
+                desk.pulse.clear()
+                pulse = asyncio.create_task(desk.pulse.wait())
+                await asyncio.wait({pulse, *senders.values()}, timeout=retry_in, return_when=asyncio.FIRST_COMPLETED)
+                pulse.cancel()
+                await self._retire(key, desk, senders)
+                if desk.is_dry and not senders:
+                    break
+            if senders:
+                await asyncio.wait(senders.values())
+        finally:
+            for task in senders.values():
+                task.cancel()
+            await asyncio.gather(*senders.values(), return_exceptions=True)
+            await self._close(key, desk)
+
+    async def _take_slots(self, key: str, desk: _Desk, senders: dict[int, asyncio.Task[None]]) -> float | None:
+        """Ask for the slots still wanted; the seconds until asking again makes sense (nothing: no need)."""
+        want = min(self._source.in_flight, self._source.budget.slots) - len(desk.permissions)
+        if want <= 0 or (desk.is_dry and not desk.leases):
+            return None
+        before = time.monotonic()
+        acquired = await self._transact(
+            lambda connection: budget.acquire(
+                connection, demand=desk.demand, holder=self.name, want=want, lease=SLOT_LEASE, turn=SLOT_TURN
+            )
+        )
+        after = time.monotonic()
+        desk.gap_s = acquired.gap_s
+        for grant in acquired.grants:
+            permission = Permission(grant, before=before, after=after)
+            desk.permissions[grant.slot] = permission
+            senders[grant.slot] = asyncio.create_task(self._send(key, desk, permission))
+        return acquired.retry_in_s if len(acquired.grants) < want else None
+
+    async def _retire(self, key: str, desk: _Desk, senders: dict[int, asyncio.Task[None]]) -> None:
+        """Give back the slots whose senders have ended."""
+        ended = [slot for slot, task in senders.items() if task.done()]
+        for slot in ended:
+            await senders.pop(slot)
+        if ended:
+            await asyncio.to_thread(self._give_back, key, desk, ended)
+
+    async def _close(self, key: str, desk: _Desk) -> None:
+        if desk.claiming:
+            await asyncio.gather(desk.claiming, return_exceptions=True)
+        leases, desk.leases = list(desk.leases), deque()
+        await asyncio.to_thread(self._release, leases)
+        await asyncio.to_thread(self._give_back, key, desk, list(desk.permissions))
+        del self._desks[key]
+        self._changed.set()
+
+    async def _send(self, key: str, desk: _Desk, permission: Permission) -> None:
+        """Serial sending in one slot, the gap between an answer's end and the next start."""
+        while not self._stopping and not permission.is_over(time.monotonic()):
+            await self._room.wait()
+            if (wait := permission.wait_s(time.monotonic())) > 0:
+                await asyncio.sleep(wait)
+            lease = await self._next_lease(key, desk)
+            if lease is None:
+                return
+            if not permission.may_start(time.monotonic()):
+                desk.leases.appendleft(lease)
+                return
+            answered = await self._fetch(lease, desk, permission)
+            if answered is not None:
+                desk.answers += 1
+                self._put(answered)
+
+    async def _fetch(self, lease: Lease, desk: _Desk, permission: Permission) -> Answered | None:
+        source = self._source
+        request = FetchRequest(
+            url=lease.url,
+            method=lease.method,
+            headers=loaded_headers(lease.headers),
+            body=lease.body,
+            connect_s=source.connect_timeout.total_seconds(),
+            read_s=source.read_timeout.total_seconds(),
+            total_s=source.total_timeout.total_seconds(),
+            max_bytes=source.max_bytes,
+        )
+        permission.started(time.monotonic())
+        ended_at: float | None = None
+        try:
+            answer = await self._fetcher.fetch(request, lambda: permission.may_start(time.monotonic()))
+            ended_at = answer.ended_at if not isinstance(answer, NotSent) else None
+        finally:
+            # An interrupted request was under way until now.
+            permission.ended(ended_at if ended_at is not None else time.monotonic(), desk.gap_s)
+        if isinstance(answer, NotSent):
+            desk.leases.appendleft(lease)
+            return None
+        self._tally.sent += 1
+        return Answered(lease=lease, answer=answer)
+
+    async def _next_lease(self, key: str, desk: _Desk) -> Lease | None:
+        """A lease that is still ours, claimed ahead in small batches."""
+        while not self._stopping:
+            if len(desk.leases) <= len(desk.permissions) // 2 and desk.claiming is None and not desk.is_dry:
+                desk.claiming = asyncio.create_task(self._claim(key, desk))
+            while desk.leases:
+                lease = desk.leases.popleft()
+                if lease.request_id in self._held:
+                    return lease
+            if desk.claiming is None:
+                return None
+            await asyncio.wait({desk.claiming})
+        return None
+
+    async def _claim(self, key: str, desk: _Desk) -> None:
+        count = desk.claim_size()
+        try:
+            claimed = await self._transact(lambda connection: self._claim_now(connection, key, count))
+            with self._held_lock:
+                self._held.update({lease.request_id: lease for lease in claimed})
+            desk.leases.extend(claimed)
+            desk.is_dry = len(claimed) < count
+        except BaseException:
+            desk.is_dry = True
+            raise
+        finally:
+            desk.claiming = None
+
+    def _claim_now(self, connection: Connection, key: str, count: int) -> list[Lease]:
+        source = self._source
+        return frontier.claim(
+            connection,
+            source=source.name,
+            window_start=self._start,
+            budget_key=key,
+            worker=self.name,
+            count=count,
+            lease=source.lease,
+            kinds=self._kinds,
+            lane_weights=source.lanes,
+            discovering=source.with_discover,
+            interleave=source.interleave_weights if source.interleave else None,
+        )
+
+    # --- Answers -----------------------------------------------------------------------------------------------------
+
+    def _put(self, answered: Answered) -> None:
+        self._outbox.append(answered)
+        self._outbox_bytes += len(getattr(answered.answer, "body", b""))
+        if len(self._outbox) >= MOST_WAITING_ANSWERS or self._outbox_bytes >= MOST_WAITING_BYTES:
+            self._room.clear()
+        self._wake.set()
+
+    async def _deposit_all(self) -> None:
+        """Store what has come in, batch after batch, until the worker stops."""
+        while not (self._stopping and not self._outbox):
+            await self._wake.wait()
+            self._wake.clear()
+            if len(self._outbox) < MOST_DEPOSITED:
+                await asyncio.sleep(LINGER_S)
+            while self._outbox:
+                await self._deposit()
+
+    async def _deposit(self) -> None:
+        batch = self._outbox[:MOST_DEPOSITED]
+        del self._outbox[: len(batch)]
+        self._outbox_bytes -= sum(len(getattr(item.answer, "body", b"")) for item in batch)
+        self._in_deposit = len(batch)
+        try:
+            self._tally.add(await asyncio.to_thread(self._depositor.store, batch))
+        finally:
+            self._in_deposit = 0
+            self._forget(batch)
+            self._room.set()
+            self._changed.set()
+
+    def _forget(self, batch: Sequence[Answered]) -> None:
+        with self._held_lock:
+            for item in batch:
+                self._held.pop(item.lease.request_id, None)
+
+    # --- What is held --------------------------------------------------------------------------------------------------
+
+    def _beat(self, connection: Connection) -> None:
+        """Renew slots, then leases; on the heartbeat's thread and connection."""
+        for key, desk in sorted(self._desks.items()):
+            self._renew_slots(connection, key, desk)
+        with self._held_lock:
+            held = sorted((lease.request_id, lease.fence) for lease in self._held.values())
+        if not held:
+            return
+        ours = frontier.renew(connection, held, self._start, self._source.lease)
+        lost = [request_id for request_id, _ in held if request_id not in ours]
+        with self._held_lock:
+            for request_id in lost:
+                self._held.pop(request_id, None)
+
+    def _renew_slots(self, connection: Connection, key: str, desk: _Desk) -> None:
+        permissions = dict(desk.permissions)
+        if not permissions:
+            return
+        before = time.monotonic()
+        served = {slot: permission.take_served() for slot, permission in permissions.items()}
+        renewed = budget.renew(
+            connection, demand=desk.demand, holder=self.name, served=served, lease=SLOT_LEASE
+        )
+        desk.gap_s = renewed.gap_s
+        for slot, permission in permissions.items():
+            permission.renewed(before, renewed.slots.get(slot))
+
+    def _demand(self, key: str) -> budget.Demand:
+        limits = self._source.budget
+        return budget.Demand(
+            budget_key=key,
+            per=limits.per,
+            source=self._source.name,
+            gap=limits.gap,
+            slots=limits.slots,
+            weight=limits.weight,
+            deadline=self._source.total_timeout,
+        )
+
+    def _release(self, leases: Sequence[Lease]) -> None:
+        with self._held_lock:
+            mine = [lease for lease in leases if self._held.pop(lease.request_id, None)]
+        if mine:
+            with self._database.transaction() as connection:
+                frontier.finish(
+                    connection,
+                    self._start,
+                    [frontier.Released(request_id=lease.request_id, fence=lease.fence) for lease in mine],
+                )
+
+    def _give_back(self, key: str, desk: _Desk, slots: Sequence[int]) -> None:
+        now = time.monotonic()
+        back = {}
+        for slot in slots:
+            permission = desk.permissions.pop(slot)
+            back[slot] = (permission.take_served(), permission.gap_left(now))
+        with self._database.transaction() as connection:
+            budget.give_back(connection, budget_key=key, holder=self.name, slots=back)
+
+    async def _transact(self, unit: Callable[[Connection], T]) -> T:
+        def work() -> T:
+            with self._database.transaction() as connection:
+                return unit(connection)
+
+        return await asyncio.to_thread(work)

@@ -1,0 +1,250 @@
+"""Put a batch of answers where they are safe: bytes into the archive first, then rows and states in one transaction.
+
+A crash between the two leaves an unreferenced record, never a row that points at missing bytes (rule 10).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from collector_assets import decoding, frontier, links, pages, rejected_links, windows
+from collector_assets.archive import ArchiveWriter, Exchange, Location
+from collector_assets.contract import Source
+from collector_assets.database import Connection, Database
+from collector_assets.fetch import NoResponse, Response
+from collector_assets.outcome import Outcome, Policy, policy
+from collector_assets.page import Page
+from collector_assets.request import Lease
+from collector_assets.retry import Backoff
+from collector_assets.storable import clean_text
+from collector_assets.window import Window
+
+REASON_LIMIT = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A leased request and how its attempt ended."""
+
+    lease: Lease
+    answer: Response | NoResponse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What one batch came to."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+    """Results whose lease had moved on: not stored, counted."""
+    found: int = 0
+    """New requests found on the pages."""
+    wire_bytes: int = 0
+    late: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """One answer with everything decided about it before the transaction."""
+
+    answered: Answered
+    result: frontier.Result
+    outcome: Outcome
+    location: Location | None
+    found: links.Found | None
+
+
+class Depositor:
+    """Stores the answers of one source's window."""
+
+    def __init__(self, *, source: Source, window: windows.WindowRow, database: Database, writer: ArchiveWriter) -> None:
+        self._source, self._window, self._database, self._writer = source, window, database, writer
+        self._backoff = Backoff(first=source.retry_wait)
+        self._chance = random.Random()  # noqa: S311  jitter, not a secret
+
+    def store(self, batch: Sequence[Answered]) -> Stored:
+        """Archive, then commit; every write carries its fence. An error leaves the batch to its leases' expiry."""
+        # Archive before completing: a crash in between costs one fetch, the other order costs a page.
+        responses = [item for item in batch if isinstance(item.answer, Response)]
+        places = self._writer.append([exchange_of(item.answer, item.lease) for item in responses]) if responses else []
+        located = {item.lease.request_id: place for item, place in zip(responses, places, strict=True)}
+        judged = [self._judge(item, located.get(item.lease.request_id)) for item in batch]
+        with self._database.transaction() as connection:
+            return self._commit(connection, judged)
+
+    def _commit(self, connection: Connection, judged: list[_Judged]) -> Stored:
+        row, window_start = self._window, self._window.window.start
+        found = [item.found for item in judged if item.found is not None]
+        if found:
+            windows.lock(connection, row.source, window_start)
+        applied = frontier.finish(connection, window_start, [item.result for item in judged])
+        refused = len(judged) - len(applied)
+        if refused:
+            windows.count_late_results(connection, row.source, window_start, refused)
+        kept = [item for item in judged if item.answered.lease.request_id in applied]
+        now, reading = windows.clock(connection), time.monotonic()
+        rows = [self._page_row(item, item.location, now, reading) for item in kept if item.location is not None]
+        pages.insert(connection, rows)
+        new = self._add_found(connection, [item.found for item in kept if item.found is not None])
+        return Stored(
+            outcomes=Counter(item.outcome.value for item in kept),
+            refused=refused,
+            found=new,
+            wire_bytes=sum(row.body_bytes for row in rows),
+            late=sum(row.late for row in rows),
+        )
+
+    def _add_found(self, connection: Connection, found: list[links.Found]) -> int:
+        if not found:
+            return 0
+        return add_found(connection, self._source, self._window, found)
+
+    def _judge(self, item: Answered, location: Location | None) -> _Judged:
+        outcome, reason, found = item.answer.outcome, item.answer.reason, None
+        if outcome is Outcome.OK and self._source.kind_map[item.lease.kind].discover:
+            found, reason = self._discover(item)
+            outcome = Outcome.DISCOVERY_FAILED if found is None else outcome
+        return _Judged(
+            answered=item,
+            result=self._result(item.lease, outcome, clean_text(reason)[:REASON_LIMIT]),
+            outcome=outcome,
+            location=location,
+            found=found,
+        )
+
+    def _result(self, lease: Lease, outcome: Outcome, reason: str) -> frontier.Result:
+        mine = {"request_id": lease.request_id, "fence": lease.fence}
+        if outcome is Outcome.DISCOVERY_FAILED:
+            return frontier.Failed(**mine, phase="read", outcome=outcome, reason=reason)
+        match policy(outcome):
+            case Policy.KEEP if self._source.kind_map[lease.kind].extract:
+                return frontier.Fetched(**mine)
+            case Policy.KEEP:
+                return frontier.Done(**mine)
+            case Policy.RETRY:
+                wait = self._backoff.wait(lease.attempt, self._chance)
+                return frontier.Retry(**mine, wait=wait, outcome=outcome, reason=reason)
+            case Policy.SKIP:
+                return frontier.Skipped(**mine, outcome=outcome, reason=reason)
+            case Policy.FAIL:
+                return frontier.Failed(**mine, phase="fetch", outcome=outcome, reason=reason)
+
+    def _discover(self, item: Answered) -> tuple[links.Found | None, str]:
+        """The links of a fresh page, or nothing and why. The page is stored either way, and read again later."""
+        try:
+            page = _fresh_page(item, self._window.window, self._source.max_decoded_bytes)
+            return links.of_page(self._source, page, item.lease.depth), ""
+        except Exception as error:  # noqa: BLE001  a source's code or a page beyond its limits; one page, not the batch
+            return None, explain(error)
+
+    def _page_row(self, item: _Judged, location: Location, now: datetime, reading: float) -> pages.NewPage:
+        lease, answer = item.answered.lease, item.answered.answer
+        assert isinstance(answer, Response)  # noqa: S101  only responses have a location
+        # The database's clock, brought back to when the response had arrived (rule 6).
+        fetched_at = now - timedelta(seconds=max(0.0, reading - answer.ended_at))
+        took = max(timedelta(0), answer.fetched_at - answer.requested_at)
+        headers = header_map(answer.headers)
+        return pages.NewPage(
+            window_start=self._window.window.start,
+            source=self._source.name,
+            request_id=lease.request_id,
+            attempt=lease.attempt,
+            fence=lease.fence,
+            kind=lease.kind,
+            url=lease.url,
+            final_url=answer.final_url,
+            # The page's own outcome: a good page whose discovery failed is still a good page.
+            outcome=answer.outcome.value,
+            status=answer.status,
+            content_type=headers.get("content-type", ""),
+            content_encoding=headers.get("content-encoding", ""),
+            etag=headers.get("etag"),
+            last_modified=headers.get("last-modified"),
+            requested_at=fetched_at - took,
+            fetched_at=fetched_at,
+            location=location,
+            body_bytes=len(answer.body),
+            truncated=answer.truncated,
+            flags=(),
+            late=fetched_at >= self._window.closes_at and not self._window.names_window,
+        )
+
+
+def add_found(connection: Connection, source: Source, window: windows.WindowRow, found: Sequence[links.Found]) -> int:
+    """Put found requests into the frontier and count what stayed out; the number of new requests.
+
+    The caller holds the window's row. A bound that was reached is marked on the window and stops nothing else.
+    """
+    start = window.window.start
+    added = frontier.add(
+        connection,
+        source=source.name,
+        window_start=start,
+        requests=[request for item in found for request in item.requests],
+        edition=source.edition,
+        max_attempts=source.max_attempts,
+        max_requests=source.max_requests,
+    )
+    if added.over_bound:
+        windows.mark_bound(connection, source.name, start, "max_requests")
+    elif any(item.too_deep for item in found):
+        windows.mark_bound(connection, source.name, start, "max_depth")
+    out = [link for item in found for link in item.rejected]
+    for reason, count, example in links.by_reason(out):
+        rejected_links.count(connection, source.name, start, reason, count, example.value, example.referrer)
+    return added.new
+
+
+def exchange_of(answer: Response | NoResponse, lease: Lease) -> Exchange:
+    """What the archive keeps of an answer."""
+    assert isinstance(answer, Response)  # noqa: S101
+    return Exchange(
+        url=answer.url,
+        method=lease.method,
+        request_headers=answer.request_headers,
+        request_body=lease.body,
+        http_version=answer.http_version,
+        status=answer.status,
+        reason=answer.status_text,
+        headers=answer.headers,
+        body=answer.body,
+        requested_at=answer.requested_at,
+        fetched_at=answer.fetched_at,
+        ip=answer.ip,
+        truncated=answer.truncated,
+    )
+
+
+def header_map(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Response headers by lower-case name; repeated ones joined by ", " (RFC 9110 §5.3)."""
+    headers: dict[str, str] = {}
+    for name, value in raw:
+        key, text = name.decode("latin-1").lower(), clean_text(value.decode("latin-1"))
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+    return headers
+
+
+def explain(error: BaseException) -> str:
+    """One bounded line: what was raised, and where in the source file."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno})" if frames else ""
+    return clean_text(f"{type(error).__name__}: {error}"[: REASON_LIMIT - 80] + where)
+
+
+def _fresh_page(item: Answered, window: Window, limit: int) -> Page:
+    lease, answer = item.lease, item.answer
+    assert isinstance(answer, Response)  # noqa: S101
+    headers = header_map(answer.headers)
+    body = decoding.decode(answer.body, headers.get("content-encoding", ""), limit=limit).body
+    return Page(
+        url=lease.url, final_url=answer.final_url, status=answer.status, headers=headers, body=body,
+        fetched_at=answer.fetched_at, window=window, kind=lease.kind, entity=lease.entity, lane=lease.lane,
+        referrer=lease.referrer, hints=lease.hints,
+    )  # fmt: skip
+

@@ -1,0 +1,134 @@
+"""Use case: open a window and run pass 1, the kinds that lead to other pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from collector_assets import collect, frontier, links, pages, windows
+from collector_assets.archive import Archive
+from collector_assets.contract import Source
+from collector_assets.database import Connection, Database
+from collector_assets.deposit import add_found, explain
+from collector_assets.errors import LateRefused
+from collector_assets.fetch import Fetcher
+from collector_assets.outcome import Outcome
+from collector_assets.pages import StoredPage
+from collector_assets.window import Window
+from collector_assets.windows import WindowRow
+
+MENDED_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A window that is ready to be worked on."""
+
+    row: WindowRow
+    is_new: bool
+    added: int
+    """Start requests that were new."""
+    superseded: list[str]
+    """Older windows of the source that ended as incomplete because this one opened (rule 22)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovered:
+    """What pass 1 did."""
+
+    opened: Opened
+    mended: int
+    """Listing pages whose links were read from stored bytes, without a request."""
+    collected: collect.Collected
+
+
+def open_window(source: Source, window: Window, database: Database) -> Opened:
+    """Open the window, or find it open, and put the starts into its frontier; sends nothing.
+
+    Raises LateRefused for a window that closed, where the source says late="refuse" and there is work left in it.
+    """
+    with database.transaction() as connection:
+        row, is_new = windows.open_window(
+            connection,
+            source=source.name,
+            window=window,
+            capacity=source.capacity,
+            max_requests=source.max_requests,
+            names_window=source.is_window_named,
+            closes_at=window.closes_at(source.grace),
+        )
+        windows.lock(connection, source.name, window.start)
+        added = add_found(connection, source, row, [links.of_starts(source, source.starts(window))])
+        _refuse_late(connection, source, row, is_new=is_new)
+        superseded = windows.supersede_older(connection, source.name, window.start)
+        return Opened(row=row, is_new=is_new, added=added, superseded=superseded)
+
+
+def run(
+    *,
+    source: Source,
+    window: Window,
+    database: Database,
+    archive: Archive,
+    fetcher: Callable[[], Fetcher],
+    progress: Callable[[collect.Progress], None] = lambda _: None,
+) -> Discovered:
+    """Open the window and fetch the discovering kinds until nothing leads further."""
+    opened = open_window(source, window, database)
+    mended = mend(source, opened.row, database, archive)
+    collected = collect.run(
+        source=source,
+        window=opened.row,
+        kinds=source.discovering,
+        database=database,
+        archive=archive,
+        fetcher=fetcher,
+        progress=progress,
+    )
+    return Discovered(opened=opened, mended=mended, collected=collected)
+
+
+def mend(source: Source, window: WindowRow, database: Database, archive: Archive) -> int:
+    """Read the links of stored pages whose discovery failed earlier; no request is sent (rule 15)."""
+    mended, after = 0, 0
+    while True:
+        with database.transaction() as connection:
+            stored = pages.for_reading(
+                connection, source=source.name, window_start=window.window.start, kinds=source.with_discover,
+                after_request_id=after, limit=MENDED_AT_ONCE,
+            )  # fmt: skip
+        if not stored:
+            return mended
+        after = stored[-1].request_id
+        for page in stored:
+            if page.request_outcome == Outcome.DISCOVERY_FAILED:
+                mended += _mend_one(source, window, database, archive, page)
+
+
+def _mend_one(source: Source, window: WindowRow, database: Database, archive: Archive, stored: StoredPage) -> bool:
+    try:
+        page = pages.page_of(stored, archive.read(stored.location), window.window, source.max_decoded_bytes)
+        found = links.of_page(source, page, stored.depth)
+    except Exception as error:  # noqa: BLE001  the source's code again; the page stays failed(read)
+        verdict = frontier.Read(
+            request_id=stored.request_id, state="failed", outcome=Outcome.DISCOVERY_FAILED, reason=explain(error)
+        )
+        with database.transaction() as connection:
+            frontier.mark_read(connection, window.window.start, [verdict])
+        return False
+    verdict = frontier.Read(request_id=stored.request_id, state="done", outcome=Outcome.OK, reason="")
+    with database.transaction() as connection:
+        windows.lock(connection, source.name, window.window.start)
+        add_found(connection, source, window, [found])
+        frontier.mark_read(connection, window.window.start, [verdict])
+    return True
+
+
+def _refuse_late(connection: Connection, source: Source, row: WindowRow, *, is_new: bool) -> None:
+    if source.late == "allow" or not windows.is_late(connection, source.name, row.window.start):
+        return
+    if is_new or frontier.due(connection, source.name, row.window.start, None).to_fetch:
+        raise LateRefused(
+            f"{source.name} {row.window.key}: the window closed at {row.closes_at:%Y-%m-%d %H:%M} UTC and the source "
+            f'says late="refuse"; collect the current window instead'
+        )

@@ -1,0 +1,169 @@
+"""Asset checks: one list of what must hold per stage, and their results from what the stores say.
+
+Checks report; the guarantee is elsewhere (`publish` reads the stored verdict). All are partitioned.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import dagster as dg
+
+from collector_assets.collect import Collected, Ending
+from collector_assets.contract import Source
+from collector_assets.graph import names
+from collector_assets.graph.metadata import table
+from collector_assets.process import ReadingReport
+from collector_assets.publish import PublishReport
+from collector_assets.status import WindowStatus
+
+WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
+
+HOLDS: dict[str, dict[str, str]] = {
+    "frontier": {
+        "every_request_accounted_for": "planned = done + failed + skipped + outstanding, and pass 1 left nothing open",
+        "bounds_not_reached": "neither max_requests nor max_depth stopped discovery",
+    },
+    "raw_pages": {
+        "every_request_accounted_for": "planned = done + failed + skipped + outstanding, and nothing is left to fetch",
+        "window_complete": "no request failed; an ERROR above max_error_rate",
+        "collected_in_window": "everything was fetched before the window's end plus grace",
+    },
+    "records": {
+        "schema_holds": "every record passes the source's pandera schema; an ERROR above max_reject_rate",
+        "reject_rate_within_limit": "rejects / (records + rejects) is at most max_reject_rate",
+        "record_count_expected": "between min_records and max_records",
+        "entities_unique": "one record per entity and record type",
+        "stages_agree": "every good page was read, and every record yielded is an observation or a reject",
+    },
+    "latest": {
+        "latest_agrees": "every entity of the window is in latest, from this window or a newer one",
+    },
+}
+BLOCKING = frozenset({("records", "schema_holds")})
+
+
+def specs(source: Source, stage: str, partitions: dg.PartitionsDefinition) -> list[dg.AssetCheckSpec]:
+    """The checks that a stage declares."""
+    return [
+        dg.AssetCheckSpec(
+            name,
+            asset=names.asset_key(source.name, stage),
+            description=meaning,
+            blocking=(stage, name) in BLOCKING,
+            partitions_def=partitions,
+        )
+        for name, meaning in HOLDS[stage].items()
+    ]
+
+
+def result(
+    source: Source, stage: str, name: str, *, passed: bool, message: str, severity: dg.AssetCheckSeverity = ERROR, **details: Any
+) -> dg.AssetCheckResult:
+    """One check's result; the message says what to do where there is something to do."""
+    return dg.AssetCheckResult(
+        asset_key=names.asset_key(source.name, stage),
+        check_name=name,
+        passed=passed,
+        severity=severity,
+        description=message,
+        metadata={"message": message, **details},
+    )
+
+
+def of_unfinished(source: Source, stage: str, status: WindowStatus, collected: Collected) -> Iterator[dg.AssetCheckResult]:
+    """A window that must wait: no materialization, and the check says until when (rule 23)."""
+    counts, until = status.counts, _due_at(collected)
+    why = "the turn is over" if collected.ending is Ending.TURN_OVER else "the rest is not due yet"
+    message = (
+        f"{counts.to_fetch} of {counts.planned} requests are still to be fetched: {why}; "
+        f"materialize the partition again {f'after {until:%Y-%m-%d %H:%M:%S} UTC' if until else 'to go on'}"
+    )
+    details: dict[str, Any] = {
+        "outcomes": table(counts.outcome_table(), columns=("kind", "state", "outcome", "requests")),
+        "to_fetch": counts.to_fetch,
+        "planned": counts.planned,
+    }
+    if until:
+        details["due_at"] = dg.MetadataValue.timestamp(until)
+    for name in HOLDS[stage]:
+        text = message if name == "every_request_accounted_for" else "not judged: the window is not finished yet"
+        more = details if name == "every_request_accounted_for" else {}
+        yield result(source, stage, name, passed=False, severity=WARN, message=text, **more)
+
+
+def of_discovering(source: Source, status: WindowStatus) -> Iterator[dg.AssetCheckResult]:
+    """Pass 1."""
+    yield _accounted(source, "frontier", status, open_requests=_open(status, source.discovering))
+    bound = status.row.bound_reached
+    message = f"{bound} reached: discovery stopped and the window is incomplete; raise {bound} in the source" if bound else "no bound was reached"
+    yield result(source, "frontier", "bounds_not_reached", passed=not bound, message=message)
+
+
+def of_collecting(source: Source, status: WindowStatus) -> Iterator[dg.AssetCheckResult]:
+    """Pass 2."""
+    counts, rate, limit = status.counts, status.error_rate, source.expect.max_error_rate
+    # A window that ended because a newer one opened leaves work undone on purpose; `window_complete` says so.
+    left = 0 if status.row.superseded_at else counts.to_fetch
+    yield _accounted(source, "raw_pages", status, open_requests=left)
+    yield result(
+        source, "raw_pages", "window_complete",
+        passed=status.is_complete, severity=_severity(status, rate, limit), message=_completeness(status, rate, limit),
+        error_rate=rate, max_error_rate=limit,
+    )  # fmt: skip
+    late = status.pages.late
+    yield result(
+        source, "raw_pages", "collected_in_window", passed=not late, severity=WARN, late_pages=late,
+        message=f"{late} pages were fetched after the window had closed: they show the site as it was then" if late
+        else "every page was fetched before the window closed",
+    )  # fmt: skip
+
+
+def _severity(status: WindowStatus, rate: float, limit: float) -> dg.AssetCheckSeverity:
+    return ERROR if rate > limit or status.row.bound_reached else WARN
+
+
+def _completeness(status: WindowStatus, rate: float, limit: float) -> str:
+    counts, row = status.counts, status.row
+    if status.is_complete:
+        return f"all {counts.planned} requests succeeded"
+    parts = [f"{counts.failed} of {counts.planned} requests failed ({rate:.1%}, limit {limit:.1%})"]
+    if row.superseded_at:
+        parts.append(f"superseded: {counts.outstanding} were left when a newer window opened")
+    if row.bound_reached:
+        parts.append(f"{row.bound_reached} stopped discovery")
+    return "; ".join(parts)
+
+
+def of_reading(source: Source, report: ReadingReport) -> Iterator[dg.AssetCheckResult]:
+    """The window's verdict, finding by finding."""
+    for finding in report.verdict.findings:
+        details = {name: table(value) if isinstance(value, list) else value for name, value in finding.details.items()}
+        severity = ERROR if finding.severity == "ERROR" else WARN
+        yield result(source, "records", finding.check, passed=finding.passed, severity=severity, message=finding.message, **details)
+
+
+def of_publishing(source: Source, report: PublishReport) -> dg.AssetCheckResult:
+    """Whether the window arrived in `latest`."""
+    missing = report.missing
+    message = f"{missing} entities of the window are not in latest" if missing else f"latest holds {report.total} entities, {report.from_window} from this window"
+    return result(source, "latest", "latest_agrees", passed=not missing, message=message, missing=missing)
+
+
+def _accounted(source: Source, stage: str, status: WindowStatus, *, open_requests: int) -> dg.AssetCheckResult:
+    counts = status.counts
+    adds_up = counts.planned == counts.done + counts.failed + counts.skipped + counts.outstanding
+    message = f"{counts.planned} planned = {counts.done} done + {counts.failed} failed + {counts.skipped} skipped + {counts.outstanding} outstanding"
+    return result(
+        source, stage, "every_request_accounted_for", passed=adds_up and not open_requests, severity=ERROR, message=message,
+        outcomes=table(counts.outcome_table(), columns=("kind", "state", "outcome", "requests")),
+    )  # fmt: skip
+
+
+def _open(status: WindowStatus, kinds: tuple[str, ...]) -> int:
+    return sum(status.counts.by_kind(kind).to_fetch for kind in kinds)
+
+
+def _due_at(collected: Collected) -> datetime | None:
+    """For people only; decisions use the database's clock."""
+    return datetime.now(UTC) + timedelta(seconds=collected.next_due_in_s) if collected.next_due_in_s is not None else None

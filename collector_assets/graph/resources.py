@@ -1,0 +1,49 @@
+"""What asset bodies work with: the stores of this installation, opened on first use."""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from collector_assets.archive import Archive, LocalArchive
+from collector_assets.contract import Source
+from collector_assets.database import Database, require_current
+from collector_assets.fetch import Fetcher
+from collector_assets.fetch.http import HttpFetcher
+
+
+class Installation:
+    """Database, archive and identity of one installation; made by `definitions.py` and `cli.py` from settings.
+
+    Opening nothing at import time: a code location must load while Postgres is down.
+    """
+
+    def __init__(
+        self,
+        *,
+        dsn: Callable[[], str],
+        archive_folder: Path,
+        user_agent: str,
+        demo_site: str,
+        require_contact: Callable[[str], None],
+    ) -> None:
+        self._dsn, self._archive_folder = dsn, archive_folder
+        self._user_agent, self._demo_site, self._require_contact = user_agent, demo_site, require_contact
+
+    @cached_property
+    def database(self) -> Database:
+        """The pool of the collector's database; refuses one that is older or newer than this release."""
+        dsn = self._dsn()
+        require_current(dsn)
+        return Database(dsn)
+
+    @cached_property
+    def archive(self) -> Archive:
+        return LocalArchive(self._archive_folder)
+
+    def fetcher(self, source: Source) -> Callable[[], Fetcher]:
+        """How to make the fetcher of a source, inside its event loop; refuses a nameless visit to the open web."""
+        if not source.is_demo:
+            self._require_contact(source.name)
+        return lambda: HttpFetcher(
+            user_agent=self._user_agent, demo_site=self._demo_site, connections=source.in_flight
+        )

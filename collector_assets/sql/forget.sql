@@ -1,0 +1,19 @@
+-- name: forget_rejects
+-- Every trace of a source, table by table.
+DELETE FROM rejects WHERE source = %(source)s;
+-- name: forget_readings
+DELETE FROM readings WHERE source = %(source)s;
+-- name: forget_observations
+DELETE FROM observations WHERE source = %(source)s;
+-- name: forget_verdicts
+DELETE FROM verdicts WHERE source = %(source)s;
+-- name: forget_latest
+DELETE FROM latest WHERE source = %(source)s;
+-- name: forget_pages
+DELETE FROM pages WHERE source = %(source)s;
+-- name: forget_requests
+DELETE FROM requests WHERE source = %(source)s;
+-- name: forget_demands
+DELETE FROM budget_demands WHERE source = %(source)s;
+-- name: forget_windows
+DELETE FROM windows WHERE source = %(source)s;
