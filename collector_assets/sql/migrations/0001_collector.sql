@@ -129,23 +129,29 @@ CREATE TABLE budget_demands (
 );
 
 CREATE TABLE budget_slots (
-    budget_key   text        NOT NULL REFERENCES budget_keys ON DELETE CASCADE,
-    slot         integer     NOT NULL CHECK (slot >= 0),
+    budget_key   text             NOT NULL REFERENCES budget_keys ON DELETE CASCADE,
+    slot         integer          NOT NULL CHECK (slot >= 0),
     holder       text,
-    source       text,
-    fence        bigint,
+    source       text,                                  -- of the holder, or of the last one
+    fence        bigint,                                -- of the newest grant
     held_until   timestamptz,                           -- the lease; its holder renews it
-    back_at      timestamptz,                           -- when a dead holder's slot may be granted: lease + request deadline
+    back_at      timestamptz,                           -- when a dead holder's slot comes back: lease + request deadline
+    turn_from    timestamptz,
     turn_until   timestamptz,
-    ready_at     timestamptz NOT NULL DEFAULT '-infinity', -- end of the last response + gap
+    served       bigint           NOT NULL DEFAULT 0,   -- requests under the newest grant that are charged
+    pace         double precision NOT NULL DEFAULT 0,   -- requests a second under it
+    ended_at     timestamptz,                           -- of the last response; the gap runs from here
     PRIMARY KEY (budget_key, slot),
-    CONSTRAINT held_slot_has_lease CHECK ((holder IS NULL) = (held_until IS NULL) AND (holder IS NULL) = (back_at IS NULL))
+    CONSTRAINT held_slot_has_lease CHECK ((holder IS NULL) = (held_until IS NULL) AND (holder IS NULL) = (back_at IS NULL)),
+    CONSTRAINT held_slot_has_fence CHECK (holder IS NULL OR (fence IS NOT NULL AND source IS NOT NULL)),
+    CONSTRAINT slot_comes_back_after_its_lease CHECK (back_at >= held_until)
 );
 
 CREATE TABLE budget_waiters (
     budget_key   text        NOT NULL REFERENCES budget_keys ON DELETE CASCADE,
     holder       text        NOT NULL,
     source       text        NOT NULL,
+    wanted       integer     NOT NULL CHECK (wanted > 0),
     since        timestamptz NOT NULL DEFAULT clock_timestamp(),
     live_until   timestamptz NOT NULL,
     PRIMARY KEY (budget_key, holder)
