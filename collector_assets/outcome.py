@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class Policy(StrEnum):
@@ -69,15 +70,18 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.UNAVAILABLE: (Policy.RETRY, "502, 503 or 504"),
     Outcome.EMPTY_BODY: (Policy.RETRY, "status 200 and not one byte"),
     Outcome.TOO_LARGE: (Policy.FAIL, "more than max_bytes; what came is archived with a mark"),
-    Outcome.REDIRECT: (Policy.FAIL, "a redirect; following them comes with issue C"),
+    Outcome.REDIRECT: (Policy.FAIL, "301, 302, 303, 307 or 308; following them comes with issue C"),
     Outcome.REFUSED: (Policy.FAIL, "401, 403, 407 or 451: the site says no"),
     Outcome.THROTTLED: (Policy.FAIL, "429: too fast for the site; backing off comes with issue C"),
     Outcome.GONE: (Policy.FAIL, "404 or 410"),
     Outcome.CLIENT_ERROR: (Policy.FAIL, "another 4xx"),
     Outcome.SERVER_ERROR: (Policy.FAIL, "another 5xx"),
-    Outcome.UNEXPECTED_STATUS: (Policy.FAIL, "any other status than 200"),
+    Outcome.UNEXPECTED_STATUS: (Policy.FAIL, "any other status than 200, such as 204, 206 or 304"),
     Outcome.DESTINATION_REFUSED: (Policy.FAIL, "not a place that this installation may send to; nothing was sent"),
-    Outcome.SECRET_MISSING: (Policy.FAIL, "a Secret that the source names is not in the environment; nothing was sent"),
+    Outcome.SECRET_MISSING: (
+        Policy.FAIL,
+        "a Secret that the source names is not in the environment, or no header can carry it; nothing was sent",
+    ),
     Outcome.FETCHER_ERROR: (Policy.RETRY, "an error of our own around this request; the reason names it"),
     Outcome.LEASE_EXPIRED: (Policy.RETRY, "the worker that held it went away"),
     Outcome.UNDECODABLE: (Policy.FAIL, "the stored bytes cannot be decoded within the limits"),
@@ -95,12 +99,23 @@ def policy(outcome: Outcome) -> Policy:
     return POLICY[outcome][0]
 
 
+_NAMED: Final = {
+    200: Outcome.OK,
+    301: Outcome.REDIRECT, 302: Outcome.REDIRECT, 303: Outcome.REDIRECT, 307: Outcome.REDIRECT, 308: Outcome.REDIRECT,
+    401: Outcome.REFUSED, 403: Outcome.REFUSED, 407: Outcome.REFUSED, 451: Outcome.REFUSED,
+    404: Outcome.GONE, 410: Outcome.GONE,
+    429: Outcome.THROTTLED,
+    502: Outcome.UNAVAILABLE, 503: Outcome.UNAVAILABLE, 504: Outcome.UNAVAILABLE,
+}  # fmt: skip
+_BY_CLASS: Final = {4: Outcome.CLIENT_ERROR, 5: Outcome.SERVER_ERROR}
+
+
 def of_status(status: int) -> Outcome:
-    """The outcome that a complete response's status means, before its body is looked at."""
-    named = {200: Outcome.OK, 502: Outcome.UNAVAILABLE, 503: Outcome.UNAVAILABLE, 504: Outcome.UNAVAILABLE,
-             401: Outcome.REFUSED, 403: Outcome.REFUSED, 407: Outcome.REFUSED, 451: Outcome.REFUSED,
-             404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.THROTTLED}  # fmt: skip
-    if status in named:
-        return named[status]
-    by_class = {3: Outcome.REDIRECT, 4: Outcome.CLIENT_ERROR, 5: Outcome.SERVER_ERROR}
-    return by_class.get(status // 100, Outcome.UNEXPECTED_STATUS)
+    """The outcome that a response's status means, before its body is looked at."""
+    return _NAMED.get(status) or _BY_CLASS.get(status // 100, Outcome.UNEXPECTED_STATUS)
+
+
+def outcome_table() -> str:
+    """All outcomes as the Markdown table of `docs/outcomes.md`."""
+    rows = [f"| `{outcome}` | {policy(outcome)} | {when} |" for outcome, (_, when) in POLICY.items()]
+    return "\n".join(["| outcome | policy | when |", "|---|---|---|", *rows]) + "\n"

@@ -20,5 +20,5 @@ class Backoff:
 
     def wait(self, attempt: int, chance: random.Random) -> timedelta:
         """The wait after the `attempt`-th attempt (1, 2, …) failed."""
-        plain = min(self.first * 2 ** min(attempt - 1, 30), self.most)
-        return plain * (1 + self.jitter * chance.random())
+        plain = min(self.first.total_seconds() * 2.0 ** min(attempt - 1, 60), self.most.total_seconds())
+        return timedelta(seconds=plain * (1 + self.jitter * chance.random()))

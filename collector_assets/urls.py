@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 import ada_url
 from publicsuffixlist import PublicSuffixList
@@ -16,7 +16,9 @@ from publicsuffixlist import PublicSuffixList
 MAX_URL = 8_192
 """Characters; longer ones are traps or rubbish (RFC 9110 §4.1 asks for 8,000 at least)."""
 
-_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
+# Not after a stray "%" or "%7": decoding there would make a new escape, and a key of a key another key.
+_ESCAPE: Final = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%([0-9A-Fa-f]{2})")
+_USER_INFO: Final = re.compile(r"(?<=[/\\])[^/\\?#]*@")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -29,37 +31,39 @@ class WebAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A link that may not; `reason` is from a small closed set, `value` is cut to 200 characters."""
+    """A link that may not enter the frontier."""
 
-    reason: str
+    reason: Literal["unparsable", "not_a_web_address", "impossible_host", "too_long"]
     value: str
+    """The link as found, without user info, cut to 200 characters."""
+    scheme: str = ""
+    """Of what is not a web address, cut to 20 characters: `mailto`, `javascript` …"""
 
 
 def resolve(href: str, base: str) -> WebAddress | Rejected:
-    """The link as a browser at `base` would follow it, without fragment and user info; only http(s), only usable hosts."""
+    """The link as a browser at `base` would follow it, less fragment and user info: only http(s) and usable hosts."""
     try:
         parsed = ada_url.URL(href, base=base) if base else ada_url.URL(href)
     except (ValueError, UnicodeError):
-        return Rejected(reason="unparsable", value=href[:200])
+        return Rejected(reason="unparsable", value=_shown(href))
     if parsed.protocol not in ("http:", "https:"):
-        return Rejected(reason="not_a_web_address", value=href[:200])
+        return Rejected(reason="not_a_web_address", value=_shown(href), scheme=parsed.protocol[:-1][:20])
     if not _is_usable_host(parsed.hostname):
-        return Rejected(reason="impossible_host", value=href[:200])
-    parsed.hash = ""
-    parsed.username = parsed.password = ""
+        return Rejected(reason="impossible_host", value=_shown(href))
+    parsed.hash = parsed.username = parsed.password = ""
     if len(parsed.href) > MAX_URL:
-        return Rejected(reason="too_long", value=href[:200])
+        return Rejected(reason="too_long", value=_shown(href))
     return WebAddress(url=parsed.href)
 
 
 def key(url: str) -> str:
-    """What makes two URLs the same work: parsed, no fragment or user info, unreserved characters unescaped, hex in capitals.
+    """What makes two URLs the same work: no fragment or user info, unreserved characters plain, escapes in capitals.
 
-    Idempotent; path case, order of the query and every parameter are kept (RFC 3986 §6.2.2 is all that is safe in general).
+    Idempotent. The path's case, the order of the query and every parameter stay: more would not be safe in general
+    (RFC 3986 §6.2.2).
     """
     parsed = ada_url.URL(url)
-    parsed.hash = ""
-    parsed.username = parsed.password = ""
+    parsed.hash = parsed.username = parsed.password = ""
     return _ESCAPE.sub(_normal_escape, parsed.href)
 
 
@@ -75,7 +79,8 @@ def host(url: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def domain(name: str) -> str:
-    """The registrable domain of a host by the public suffix list that is bundled with `publicsuffixlist`; an address is itself."""
+    """The registrable domain of a host, by the public suffix list in `publicsuffixlist`; an address is itself."""
+    name = name.rstrip(".")
     if name.startswith("[") or name.replace(".", "").isdigit():
         return name
     return _suffixes().privatesuffix(name) or name
@@ -96,8 +101,13 @@ def _is_usable_host(name: str) -> bool:
         return False
     if name.startswith("["):
         return True
-    labels = name.rstrip(".").split(".")
-    return len(name) <= 253 and all(0 < len(label) <= 63 for label in labels)
+    name = name.removesuffix(".")
+    return len(name) <= 253 and all(0 < len(label) <= 63 for label in name.split("."))
+
+
+def _shown(href: str) -> str:
+    """Rubbish for the records: short, and without a password."""
+    return _USER_INFO.sub("", href[:400])[:200]
 
 
 def _normal_escape(match: re.Match[str]) -> str:

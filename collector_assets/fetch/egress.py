@@ -38,7 +38,7 @@ class Egress(Protocol):
 
 
 class DemoSiteOnly:
-    """Hosts under `.localhost` are served by `demo_site` ("host:port"), whatever port a URL says; others are refused."""
+    """Hosts under `.localhost` are served by `demo_site` ("host:port"), whatever port URLs say; others are refused."""
 
     def __init__(self, demo_site: str) -> None:
         self._host, self._port = _host_and_port(demo_site)

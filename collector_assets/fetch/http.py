@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import select
 import ssl
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import monotonic
+from weakref import WeakSet
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -39,6 +41,7 @@ MAX_REASON = 300
 _OURS = frozenset(
     ("user-agent", "host", "connection", "content-length", "transfer-encoding", "te", "upgrade", "expect", "keep-alive")
 )
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -143,7 +146,7 @@ class _Attempt:
     may_send: Callable[[], bool]
     is_sent: bool = False
     """Whether bytes may have left."""
-    requested_at: datetime = datetime.min.replace(tzinfo=UTC)
+    requested_at: datetime = _NEVER
     ip: str | None = None
     connection: aiohttp.connector.Connection | None = None
     transport: asyncio.Transport | None = None
@@ -228,6 +231,7 @@ class _Connector(aiohttp.TCPConnector):
             resolver=_Resolver(egress), use_dns_cache=False, limit=connections, keepalive_timeout=KEEP_ALIVE_S
         )
         self._egress = egress
+        self._used: WeakSet[asyncio.Protocol] = WeakSet()
 
     async def connect(
         self,
@@ -241,12 +245,27 @@ class _Connector(aiohttp.TCPConnector):
             raise _Resent
         self._egress.check(req.url.raw_host or "")
         connection = await super().connect(req, traces, timeout)
+        while self._is_stale(connection):
+            connection.close()
+            connection = await super().connect(req, traces, timeout)
         try:
             attempt.take_off(connection)
         except BaseException:
             connection.release()
             raise
         return connection
+
+    def _is_stale(self, connection: aiohttp.connector.Connection) -> bool:
+        """Whether a connection from the pool was closed, or holds bytes of no answer, which the loop has yet to see."""
+        protocol, transport = connection.protocol, connection.transport
+        if protocol is None or transport is None:
+            return True
+        if protocol not in self._used:
+            self._used.add(protocol)
+            return False
+        waiting = select.poll()
+        waiting.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(waiting.poll(0))
 
 
 @lru_cache(maxsize=64)
