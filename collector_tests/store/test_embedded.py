@@ -223,7 +223,7 @@ def test_a_session_that_hangs_on_after_kill_9_is_ended(state: Path) -> None:
 
 
 def test_a_pid_file_whose_pid_now_is_another_process_is_not_believed(state: Path) -> None:
-    # Mutation: let _serves() be true for any living process.
+    # Mutation: drop `and _serves(process, data)` in _postmaster().
     server = start(state)
     remember(server, "a")
     recorded = (state / "postgres" / "postmaster.pid").read_text()
