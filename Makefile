@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
-VENV := $(CURDIR)/.venv
+VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
