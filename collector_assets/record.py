@@ -12,4 +12,6 @@ class Record:
     """A row of a named record type; an extractor of a source with one type may yield plain mappings."""
 
     type: str
+    """One of the source's `records`."""
     values: Mapping[str, Any]
+    """The row, by column."""

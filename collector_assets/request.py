@@ -18,7 +18,9 @@ class Secret:
     """A value from the environment, read when a request is sent and at no other time; masked everywhere else."""
 
     name: str
+    """The environment variable."""
     prefix: str = ""
+    """Text in front of the value, such as "Bearer "."""
 
     def read(self) -> str | None:
         """Prefix and value, or nothing when the variable is unset or empty."""
@@ -34,19 +36,26 @@ Headers = Mapping[str, "str | Secret"]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A page to fetch, as a source says it. `url` may be relative to the page that it was found on."""
+    """A page to fetch, as a source says it."""
 
     url: str
+    """Absolute, or relative to the page that the link was found on."""
     kind: str = "detail"
+    """What is done with the page."""
     entity: str | None = None
+    """What the page is about; with `dedupe="entity"` it is what makes two links the same work."""
     lane: str | None = None
+    """Scheduling class; without one "*"."""
     priority: int = 0
     """Higher first, inside the lane."""
     hints: Mapping[str, Any] = field(default_factory=dict)
     """Values seen where the link was found; they travel along and reach `extract` as `page.hints`. JSON values."""
     method: str = "GET"
+    """Request method."""
     body: bytes | None = None
+    """Request body."""
     headers: Headers = field(default_factory=dict)
+    """Request headers, added to the kind's; values may be Secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
