@@ -14,7 +14,11 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 unexport PYTHONHOME
 export UV_PYTHON_DOWNLOADS := never
+# Behind a proxy with a certificate of its own, uv must trust what the system trusts; and may have to be patient.
+export UV_SYSTEM_CERTS := true
+export UV_HTTP_TIMEOUT := 180
 export DAGSTER_DISABLE_TELEMETRY := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help demo dev test lint fmt chaos bench migrate browser clean
 
@@ -75,6 +79,6 @@ $(INSTALLED): pyproject.toml uv.lock
 	  fi; \
 	  echo "Making .venv with $$($$found --version)"; $$found -m venv --clear $(VENV); \
 	fi
-	@$(BIN)/python -c 'import uv' 2>/dev/null || $(BIN)/python -m pip install --quiet 'uv>=0.9,<1'
+	@$(BIN)/python -c 'import uv' 2>/dev/null || $(BIN)/python -m pip install --quiet 'uv>=0.13,<1'
 	$(BIN)/python -m uv sync --frozen --all-groups --compile-bytecode --quiet
 	@touch $@
