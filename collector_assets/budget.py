@@ -3,8 +3,8 @@
 Each function takes an open transaction and locks the key's row first; several keys in one transaction: in the order
 of the keys. What is decided is in `sharing.py`, what a holder may do in `permission.py`; this is the store.
 
-A turn ends with `give_back` and `acquire` in ONE transaction: the holder is then among the waiters when the slot is
-given to the one that should have it, and gets it back at once when that is the holder itself.
+A turn ends with `acquire(…, returned=…)`: the holder is then among the waiters at the moment when the slot is given to
+the one that should have it, and gets it back at once when that is the holder itself.
 """
 
 from __future__ import annotations
@@ -114,15 +114,17 @@ def acquire(
     want: int,
     lease: timedelta,
     turn: timedelta = TURN,
+    returned: Sequence[Returned] = (),
     now: datetime | None = None,
 ) -> Acquired:
-    """Up to `want` slots, never waiting for them: with fewer, the holder is in the queue and asks again.
+    """Up to `want` more slots, after those `returned`; with fewer, the holder is in the queue and asks again.
 
     A grant may come before the slot is ready, so that the handover costs nothing. Asking in vain is one statement
     without a lock or a write; a holder that asks for no more must `stop_waiting`, or its turn is kept for a second.
     """
+    if returned:
+        give_back(connection, budget_key=demand.budget_key, holder=holder, returned=returned, now=now)
     key = _read(connection, demand.budget_key, now)
-    want = max(0, want)
     if key and _is_waiting(key, demand, holder, want) and not _allotted(key, holder):
         return _acquired(key, ())
     key = _join(connection, demand, holder, want, now)

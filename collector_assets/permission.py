@@ -126,8 +126,13 @@ class Permission:
         """The report for the next renewal."""
         return Held(slot=self.slot, fence=self.fence, served=self.served)
 
-    def renewed(self, state: SlotState, *, gap_s: float, closed_for_s: float, before: float, after: float) -> None:
-        """The lease goes on; the gap, the turn and the closing are as the key now has them."""
+    def renewed(
+        self, state: SlotState | None, *, gap_s: float, closed_for_s: float, before: float, after: float
+    ) -> None:
+        """The lease goes on, with gap, turn and closing as the key now has them; nothing: the slot is lost."""
+        if state is None:
+            self.lose()
+            return
         self._gap_s = gap_s
         self._closed_until = after + closed_for_s if closed_for_s > 0 else -inf
         self._turn_until = after + state.turn_for_s

@@ -16,6 +16,8 @@ SHORTEST_WAIT_S = 0.01
 NEAR_WAIT_S = 0.05
 LONGEST_WAIT_S = 0.25
 LONGEST_CLOSED_WAIT_S = 1.0
+AWAY_AFTER_S = 2.0
+"""Between giving a slot back and asking for the next one a source is not away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,7 @@ class Share:
     slots: int
     weight: float
     served: float
+    away: float
     live_for: float
 
 
@@ -153,8 +156,8 @@ def allot(key: Key, free: Iterable[Slot]) -> list[tuple[Slot, str]]:
 def level(key: Key, source: str) -> float:
     """Requests per weight that a source starts with, or goes on with, when it joins the waiters.
 
-    Sending or waiting already: what it has. Live but away: not below the least of the active. New, or away for longer
-    than its demand lived: level with the least of the active, else of the live.
+    Sending or waiting, or a moment ago: what it has. Live but away: not below the least of the active. New, or away for
+    longer than its demand lived: level with the least of the active, else of the live.
     """
     others = [share for share in key.shares if share.source != source]
     active = _active(key)
@@ -162,7 +165,7 @@ def level(key: Key, source: str) -> float:
     own = key.share(source)
     if own is None:
         return min((share.served for share in others), default=0.0) if least is None else least
-    if source in active or least is None:
+    if source in active or own.away < AWAY_AFTER_S or least is None:
         return own.served
     return max(own.served, least)
 

@@ -27,6 +27,7 @@ SELECT k.per,
           FROM budget_slots AS s WHERE s.budget_key = k.budget_key),
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
                    'source', d.source, 'gap_s', d.gap_s, 'slots', d.slots, 'weight', d.weight, 'served', d.served,
+                   'away', extract(epoch FROM clock.now - d.active_at)::float8,
                    'live_for', extract(epoch FROM d.live_until - clock.now)::float8) ORDER BY d.source), '[]')
           FROM budget_demands AS d WHERE d.budget_key = k.budget_key AND d.live_until > clock.now),
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
@@ -39,9 +40,9 @@ WHERE k.budget_key = %(budget_key)s;
 
 -- name: declare
 -- What the source asks of the key. A demand that lived on keeps what it was served, another one starts at the level given.
-INSERT INTO budget_demands AS d (budget_key, source, gap_s, slots, weight, served, live_until)
-VALUES (%(budget_key)s, %(source)s, %(gap_s)s, %(slots)s, %(weight)s, %(served)s,
-        coalesce(%(now)s::timestamptz, clock_timestamp()) + %(live_for)s)
+INSERT INTO budget_demands AS d (budget_key, source, gap_s, slots, weight, served, active_at, live_until)
+SELECT %(budget_key)s, %(source)s, %(gap_s)s, %(slots)s, %(weight)s, %(served)s, clock.now, clock.now + %(live_for)s
+FROM (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) AS clock
 ON CONFLICT (budget_key, source) DO UPDATE
 SET gap_s = excluded.gap_s, slots = excluded.slots, weight = excluded.weight, served = excluded.served,
     live_until = greatest(d.live_until, excluded.live_until);
@@ -53,11 +54,11 @@ SELECT %(budget_key)s, number FROM generate_series(0, %(slots)s::int - 1) AS num
 ON CONFLICT DO NOTHING;
 
 -- name: keep_demand
--- The source is still here, at this level.
-UPDATE budget_demands
-SET served = %(served)s,
-    live_until = greatest(live_until, coalesce(%(now)s::timestamptz, clock_timestamp()) + %(live_for)s)
-WHERE budget_key = %(budget_key)s AND source = %(source)s;
+-- The source is here and wants to send, at this level.
+UPDATE budget_demands AS d
+SET served = %(served)s, active_at = clock.now, live_until = greatest(d.live_until, clock.now + %(live_for)s)
+FROM (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) AS clock
+WHERE d.budget_key = %(budget_key)s AND d.source = %(source)s;
 
 -- name: take_back
 -- Free the slots of dead holders: their last response has ended by now. What they sent after their last report is
@@ -126,7 +127,8 @@ counted AS (
     RETURNING s.source, report.served - earlier.served AS requests
 )
 UPDATE budget_demands AS d
-SET served = d.served + new.requests / d.weight, live_until = greatest(d.live_until, clock.now + %(live_for)s)
+SET served = d.served + new.requests / d.weight, active_at = clock.now,
+    live_until = greatest(d.live_until, clock.now + %(live_for)s)
 FROM (SELECT source, sum(requests)::float8 AS requests FROM counted GROUP BY source) AS new, clock
 WHERE d.budget_key = %(budget_key)s AND d.source = new.source;
 

@@ -124,6 +124,7 @@ CREATE TABLE budget_demands (
     slots        integer          NOT NULL CHECK (slots > 0),
     weight       double precision NOT NULL CHECK (weight > 0),
     served       double precision NOT NULL DEFAULT 0,   -- requests per weight, relative to the others
+    active_at    timestamptz      NOT NULL,             -- when it last waited for a slot or reported on one
     live_until   timestamptz      NOT NULL,
     PRIMARY KEY (budget_key, source)
 );
