@@ -11,10 +11,10 @@ it is given. The life of a request:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import Any, Final, Literal, LiteralString, TypeAlias, assert_never
 
 from psycopg.rows import class_row
 
@@ -178,10 +178,10 @@ class _Sharing:
     ) -> None:
         self._connection, self._scope = connection, scope
         self._lane_weights, self._discovering, self._interleave = lane_weights, frozenset(discovering), interleave
-        self._group_weights = (
-            dict(zip((lanes.DISCOVERING, lanes.OTHER), interleave, strict=True)) if interleave else {lanes.ALL: 1}
-        )
-        rows: Iterable[Any] = connection.execute(SQL["read_turns"], scope)
+        self._group_weights: dict[str, int] = {lanes.ALL: 1}
+        if interleave:
+            self._group_weights = {lanes.DISCOVERING: interleave[0], lanes.OTHER: interleave[1]}
+        rows: list[Any] = connection.execute(SQL["read_turns"], scope).fetchall()
         self._credits: dict[tuple[str, str], int] = {(ring, name): credit for ring, name, credit in rows}
         self._changed: dict[tuple[str, str], int] = {}
 
@@ -194,7 +194,7 @@ class _Sharing:
         rows: list[Any] = self._connection.execute(SQL[statement], self._scope | values | {"count": count}).fetchall()
         taken, changed = lanes.take_turns(
             self._queues(rows), count=count, ring=ring,
-            group_weights=self._group_weights, lane_weights=self._lane_weights, credits=self._credits,
+            group_weights=self._group_weights, lane_weights=self._lane_weights, before=self._credits,
         )  # fmt: skip
         self._credits |= changed
         self._changed |= changed
@@ -239,12 +239,13 @@ def renew(
     lease: timedelta,
     now: datetime | None = None,
 ) -> set[RequestId]:
-    """Prolong leases to `lease` from now; the requests that are still ours. The others are lost: stop working on them."""
+    """Prolong leases to `lease` from now; the requests that are still ours. The others are lost: drop them."""
     if not held:
         return set()
     ids, fences = zip(*held, strict=True)
-    values = {"window_start": window_start, "ids": list(ids), "fences": list(fences), "lease": lease, "now": now}
-    return _ids(connection.execute(SQL["renew_leases"], values))
+    values = {"window_start": window_start, "ids": list(ids), "fences": list(fences), "now": now}
+    connection.execute(SQL["lock_leases"], values)
+    return _ids(connection.execute(SQL["renew_leases"], values | {"lease": lease}))
 
 
 # --- Finishing -------------------------------------------------------------------------------------------------------
@@ -328,35 +329,56 @@ def finish(
     """
     if not results:
         return set()
-    names = ("ids", "fences", "states", "phases", "outcomes", "reasons", "waits", "gives_back")
-    columns = zip(*map(_change, results), strict=True)
-    values = dict(zip(names, map(list, columns), strict=True)) | {"window_start": window_start, "now": now}
-    return _ids(connection.execute(SQL["finish_requests"], values))
+    scope = {"window_start": window_start, "now": now}
+    every = {"ids": [r.request_id for r in results], "fences": [r.fence for r in results]}
+    if not _ids(connection.execute(SQL["lock_leases"], scope | every)):
+        return set()
+    groups: dict[_Ending, list[Result]] = {}
+    for result in results:
+        groups.setdefault(_ending(result), []).append(result)
+    values = [
+        scope | asdict(ending) | {"ids": [r.request_id for r in alike], "fences": [r.fence for r in alike]}
+        for ending, alike in groups.items()
+    ]
+    return _ids(_execute_each(connection, SQL["finish_requests"], values))
 
 
-_Change: TypeAlias = tuple[RequestId, Fence, str, str | None, str | None, str | None, timedelta | None, bool]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ending:
+    """What a result does to its request; equal ones are written together."""
+
+    state: str
+    failed_phase: str | None = None
+    outcome: str | None = None
+    reason: str | None = None
+    wait: timedelta | None = None
+    is_retry: bool = False
+    gives_back: bool = False
 
 
-def _change(result: Result) -> _Change:
-    """(id, fence, state, failed_phase, outcome, reason, wait, whether the attempt is given back)."""
-    mine = (result.request_id, result.fence)
+def _ending(result: Result) -> _Ending:
     match result:
-        case Fetched():
-            return *mine, "fetched", None, str(Outcome.OK), None, None, False
-        case Done():
-            return *mine, "done", None, str(Outcome.OK), None, None, False
+        case Fetched() | Done():
+            return _Ending(state="fetched" if isinstance(result, Fetched) else "done", outcome=str(Outcome.OK))
         case Failed(phase=phase, outcome=outcome, reason=reason):
-            return *mine, "failed", phase, str(outcome), clean_text(reason), None, False
-        case Retry(wait=wait, outcome=outcome, reason=reason):
-            return *mine, "queued", None, str(outcome), clean_text(reason), wait, False
-        case Snoozed(wait=wait):
-            return *mine, "queued", None, None, None, wait, True
-        case Released():
-            return *mine, "queued", None, None, None, None, True
+            return _Ending(state="failed", failed_phase=phase, outcome=str(outcome), reason=clean_text(reason))
         case Skipped(outcome=outcome, reason=reason):
-            return *mine, "skipped", None, str(outcome), clean_text(reason), None, False
-        case never:
-            assert_never(never)
+            return _Ending(state="skipped", outcome=str(outcome), reason=clean_text(reason))
+        case Retry(wait=wait, outcome=outcome, reason=reason):
+            return _Ending(state="queued", outcome=str(outcome), reason=clean_text(reason), wait=wait, is_retry=True)
+        case Snoozed(wait=wait):
+            return _Ending(state="queued", wait=wait, gives_back=True)
+        case Released():
+            return _Ending(state="queued", gives_back=True)
+    assert_never(result)
+
+
+def _execute_each(connection: Connection, statement: LiteralString, values: Sequence[dict[str, Any]]) -> Iterator[Any]:
+    """The rows that the statement returns for each set of values, without waiting in between."""
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, values, returning=True)
+        for result in cursor.results():
+            yield from result
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,15 +401,18 @@ def mark_read(
     """
     if not results:
         return 0
-    values = {
-        "window_start": window_start,
-        "now": now,
-        "ids": [r.request_id for r in results],
-        "states": [r.state for r in results],
-        "outcomes": [str(r.outcome) for r in results],
-        "reasons": [_clean(r.reason) for r in results],
-    }
-    return connection.execute(SQL["mark_read"], values).rowcount
+    scope = {"window_start": window_start, "now": now}
+    connection.execute(SQL["lock_readable"], scope | {"ids": [r.request_id for r in results]})
+    groups: dict[tuple[str, str, str | None], list[RequestId]] = {}
+    for read in results:
+        groups.setdefault((read.state, str(read.outcome), _clean(read.reason)), []).append(read.request_id)
+    values = [
+        scope | {"state": state, "outcome": outcome, "reason": reason, "ids": ids}
+        for (state, outcome, reason), ids in groups.items()
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(SQL["mark_read"], values)
+        return cursor.rowcount
 
 
 # --- Looking ---------------------------------------------------------------------------------------------------------
@@ -551,7 +576,7 @@ def due(
     if outlook is None:
         raise UnknownWindow(source, window_start.isoformat(), "it was never opened")
     to_fetch, room, next_due_in = outlook
-    by_key: Iterable[Any] = connection.execute(SQL["due_by_key"], values | {"room": room})
+    by_key: list[Any] = connection.execute(SQL["due_by_key"], values | {"room": room}).fetchall()
     return Due(by_key=dict(by_key), next_due_in=next_due_in, to_fetch=to_fetch)
 
 

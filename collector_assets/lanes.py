@@ -28,13 +28,13 @@ def take_turns(
     ring: str,
     group_weights: Mapping[str, int],
     lane_weights: Mapping[str, int],
-    credits: Credits,
+    before: Credits,
 ) -> tuple[list[int], dict[tuple[str, str], int]]:
     """At most `count` ids in their turn, and the credits that changed.
 
     Two rings in one: groups of kinds take turns (ring `ring`), and inside a group its lanes (ring `ring` + group).
     """
-    credit = dict(credits)
+    credit = dict(before)
     waiting = {
         group: {lane: list(reversed(ids)) for lane, ids in lanes.items() if ids} for group, lanes in queues.items()
     }
@@ -46,7 +46,7 @@ def take_turns(
         taken.append(lanes[lane].pop())
         if not lanes[lane]:
             del lanes[lane]
-    return taken, {key: value for key, value in credit.items() if value != credits.get(key, 0)}
+    return taken, {key: value for key, value in credit.items() if value != before.get(key, 0)}
 
 
 def weight(weights: Mapping[str, int], lane: str) -> int:

@@ -1,6 +1,8 @@
 -- The frontier: requests of a window and the states they go through. `now` is the database clock unless it is given.
 -- Lock order: the window's row, then requests by id. Whoever adds, admits, claims or sends back holds the window's row;
 -- finishing, renewing and taking back move only leased rows and never raise queued + leased.
+-- Rows are named by arrays, not by joins: a table whose states change all the time never has the statistics for a good
+-- join, and a bad one is quadratic. A fence belongs to one claim of one request, so two arrays are as good as pairs.
 
 -- name: lock_window
 -- The lock under which everything of a window is counted; taken before the statement that counts (rule 2).
@@ -46,14 +48,6 @@ SELECT (SELECT count(*) FROM added) AS new, (SELECT count(*) FROM fresh) AS fres
 -- name: take_back_expired
 -- Leases that ended: the attempt counts. One statement, whose WHERE looks again; a row that is locked is left for the
 -- next time, and the reason is cut, so that no single row can stop the others (rule 4).
-WITH expired AS MATERIALIZED (
-    SELECT r.window_start, r.request_id FROM requests AS r
-    WHERE r.state = 'leased' AND r.leased_until <= coalesce(%(now)s::timestamptz, clock_timestamp())
-      AND (%(source)s::text IS NULL OR r.source = %(source)s)
-      AND (%(window_start)s::timestamptz IS NULL OR r.window_start = %(window_start)s)
-    ORDER BY r.request_id
-    FOR NO KEY UPDATE SKIP LOCKED
-)
 UPDATE requests AS r SET
     state = CASE WHEN r.attempts < r.max_attempts THEN 'queued' ELSE 'failed' END,
     failed_phase = CASE WHEN r.attempts < r.max_attempts THEN NULL ELSE 'fetch' END,
@@ -62,8 +56,15 @@ UPDATE requests AS r SET
     reason = left('attempt ' || r.attempts || ' of ' || r.max_attempts || ': the lease ended at ' || r.leased_until
         || ' without a result from ' || r.worker, 500),
     not_before = NULL, leased_until = NULL, worker = NULL
-FROM expired AS e
-WHERE r.window_start = e.window_start AND r.request_id = e.request_id
+WHERE r.request_id = ANY (ARRAY(
+    SELECT e.request_id FROM requests AS e
+    WHERE e.state = 'leased' AND e.leased_until <= coalesce(%(now)s::timestamptz, clock_timestamp())
+      AND (%(source)s::text IS NULL OR e.source = %(source)s)
+      AND (%(window_start)s::timestamptz IS NULL OR e.window_start = %(window_start)s)
+    ORDER BY e.request_id
+    FOR NO KEY UPDATE SKIP LOCKED))
+  AND (%(source)s::text IS NULL OR r.source = %(source)s)
+  AND (%(window_start)s::timestamptz IS NULL OR r.window_start = %(window_start)s)
   AND r.state = 'leased' AND r.leased_until <= coalesce(%(now)s::timestamptz, clock_timestamp());
 
 -- name: count_active
@@ -111,14 +112,11 @@ WHERE l.source = %(source)s AND l.window_start = %(window_start)s AND best.ids I
 -- name: send_back_foreign
 -- Queued work of kinds that this pass does not drain makes room, the least urgent first: a listing never waits behind
 -- the details it found.
-WITH foreigners AS MATERIALIZED (
-    SELECT r.request_id FROM requests AS r
-    WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'queued' AND r.kind <> ALL (%(kinds)s::text[])
-    ORDER BY r.priority, r.request_id DESC LIMIT %(count)s
-)
 UPDATE requests AS r SET state = 'candidate'
-FROM foreigners AS f
-WHERE r.window_start = %(window_start)s AND r.request_id = f.request_id AND r.state = 'queued';
+WHERE r.window_start = %(window_start)s AND r.state = 'queued' AND r.request_id = ANY (ARRAY(
+    SELECT f.request_id FROM requests AS f
+    WHERE f.source = %(source)s AND f.window_start = %(window_start)s AND f.state = 'queued' AND f.kind <> ALL (%(kinds)s::text[])
+    ORDER BY f.priority, f.request_id DESC LIMIT %(count)s));
 
 -- name: admit_requests
 -- Candidates become queued.
@@ -145,72 +143,57 @@ SELECT %(source)s, %(window_start)s, t.ring, t.name, t.credit
 FROM unnest(%(rings)s::text[], %(names)s::text[], %(credits)s::bigint[]) AS t (ring, name, credit)
 ON CONFLICT (source, window_start, ring, name) DO UPDATE SET credit = excluded.credit;
 
+-- name: lock_leases
+-- Lock what is still ours, by id, before several statements change it; the rest is refused from here on.
+SELECT r.request_id FROM requests AS r
+WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.fence = ANY (%(fences)s::bigint[])
+  AND r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())
+ORDER BY r.request_id
+FOR NO KEY UPDATE;
+
 -- name: renew_leases
 -- Prolong the leases that are still ours; never shorten one.
-WITH held AS MATERIALIZED (
-    SELECT r.request_id, r.fence FROM requests AS r
-    JOIN unnest(%(ids)s::bigint[], %(fences)s::bigint[]) AS mine (request_id, fence)
-      ON r.window_start = %(window_start)s AND r.request_id = mine.request_id AND r.fence = mine.fence
-    WHERE r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())
-    ORDER BY r.request_id
-    FOR NO KEY UPDATE OF r
-)
 UPDATE requests AS r SET
     leased_until = greatest(r.leased_until, coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease)s)
-FROM held
-WHERE r.window_start = %(window_start)s AND r.request_id = held.request_id AND r.fence = held.fence
+WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.fence = ANY (%(fences)s::bigint[])
   AND r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())
 RETURNING r.request_id;
 
 -- name: finish_requests
--- Give each request whose lease is still ours its next state; no row back means the guard held (rule 4).
--- Queued again with the attempt kept = a retry; at the last attempt it is failed(fetch) instead.
-WITH held AS MATERIALIZED (
-    SELECT r.request_id, mine.fence, mine.outcome, mine.reason, mine.wait, mine.gives_back,
-        CASE WHEN spent.yes THEN 'failed' ELSE mine.state END AS state,
-        CASE WHEN spent.yes THEN 'fetch' ELSE mine.failed_phase END AS failed_phase,
-        CASE WHEN spent.yes THEN NULL ELSE mine.wait END AS real_wait
-    FROM unnest(
-        %(ids)s::bigint[], %(fences)s::bigint[], %(states)s::text[], %(phases)s::text[], %(outcomes)s::text[], %(reasons)s::text[],
-        %(waits)s::interval[], %(gives_back)s::boolean[]
-    ) AS mine (request_id, fence, state, failed_phase, outcome, reason, wait, gives_back)
-    JOIN requests AS r ON r.window_start = %(window_start)s AND r.request_id = mine.request_id AND r.fence = mine.fence
-    CROSS JOIN LATERAL (SELECT mine.state = 'queued' AND NOT mine.gives_back AND r.attempts >= r.max_attempts AS yes) AS spent
-    WHERE r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())
-    ORDER BY r.request_id
-    FOR NO KEY UPDATE OF r
-)
+-- Give requests whose lease is still ours their next state; no row back means the guard held (rule 4).
+-- Queued again with the attempt kept is a retry; at the last attempt it is failed(fetch) instead.
 UPDATE requests AS r SET
-    state = held.state, failed_phase = held.failed_phase,
-    outcome = coalesce(held.outcome, r.outcome),
-    reason = CASE WHEN held.outcome IS NULL THEN r.reason ELSE left(held.reason, 500) END,
-    attempts = r.attempts - held.gives_back::integer,
-    not_before = coalesce(%(now)s::timestamptz, clock_timestamp()) + held.real_wait,
-    finished_at = CASE WHEN held.state IN ('done', 'failed', 'skipped') THEN coalesce(%(now)s::timestamptz, clock_timestamp()) END,
+    state = CASE WHEN %(is_retry)s AND r.attempts >= r.max_attempts THEN 'failed' ELSE %(state)s END,
+    failed_phase = CASE WHEN %(is_retry)s AND r.attempts >= r.max_attempts THEN 'fetch' ELSE %(failed_phase)s END,
+    outcome = coalesce(%(outcome)s, r.outcome),
+    reason = CASE WHEN %(outcome)s::text IS NULL THEN r.reason ELSE left(%(reason)s, 500) END,
+    attempts = r.attempts - %(gives_back)s::integer,
+    not_before = CASE WHEN %(is_retry)s AND r.attempts >= r.max_attempts THEN NULL
+        ELSE coalesce(%(now)s::timestamptz, clock_timestamp()) + %(wait)s::interval END,
+    finished_at = CASE WHEN %(state)s IN ('done', 'failed', 'skipped') OR (%(is_retry)s AND r.attempts >= r.max_attempts)
+        THEN coalesce(%(now)s::timestamptz, clock_timestamp()) END,
     leased_until = NULL, worker = NULL
-FROM held
-WHERE r.window_start = %(window_start)s AND r.request_id = held.request_id AND r.fence = held.fence
+WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.fence = ANY (%(fences)s::bigint[])
   AND r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())
 RETURNING r.request_id;
 
--- name: mark_read
--- Reading moves fetched, done and failed(read) to done or failed(read), and nothing else (rule 15).
-WITH judged AS MATERIALIZED (
-    SELECT r.request_id, j.state, j.outcome, left(j.reason, 500) AS reason,
-        CASE WHEN j.state = 'failed' THEN 'read' END AS failed_phase
-    FROM unnest(%(ids)s::bigint[], %(states)s::text[], %(outcomes)s::text[], %(reasons)s::text[]) AS j (request_id, state, outcome, reason)
-    JOIN requests AS r ON r.window_start = %(window_start)s AND r.request_id = j.request_id
-    WHERE r.state IN ('fetched', 'done') OR (r.state = 'failed' AND r.failed_phase = 'read')
-    ORDER BY r.request_id
-    FOR NO KEY UPDATE OF r
-)
-UPDATE requests AS r SET
-    state = j.state, failed_phase = j.failed_phase, outcome = j.outcome, reason = j.reason,
-    finished_at = coalesce(r.finished_at, %(now)s::timestamptz, clock_timestamp())
-FROM judged AS j
-WHERE r.window_start = %(window_start)s AND r.request_id = j.request_id
+-- name: lock_readable
+-- Lock, by id, what may be judged: fetched, done and failed(read), and nothing else (rule 15).
+SELECT r.request_id FROM requests AS r
+WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[])
   AND (r.state IN ('fetched', 'done') OR (r.state = 'failed' AND r.failed_phase = 'read'))
-  AND (r.state, r.outcome, r.reason) IS DISTINCT FROM (j.state, j.outcome, j.reason);
+ORDER BY r.request_id
+FOR NO KEY UPDATE;
+
+-- name: mark_read
+-- The judgement on what may be judged; a row that says so already is left alone.
+UPDATE requests AS r SET
+    state = %(state)s, failed_phase = CASE WHEN %(state)s = 'failed' THEN 'read' END,
+    outcome = %(outcome)s, reason = left(%(reason)s, 500),
+    finished_at = coalesce(r.finished_at, %(now)s::timestamptz, clock_timestamp())
+WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[])
+  AND (r.state IN ('fetched', 'done') OR (r.state = 'failed' AND r.failed_phase = 'read'))
+  AND (r.state, r.outcome, r.reason) IS DISTINCT FROM (%(state)s, %(outcome)s, left(%(reason)s, 500));
 
 -- name: count_requests
 -- Every request of a window, by where it is; the sums of the rows are the window's totals.
