@@ -13,6 +13,7 @@ from collector_assets.database import SQL_FOLDER, Database, parse_statements, st
 STORES = sorted(file.name.removesuffix(".sql") for file in SQL_FOLDER.iterdir() if file.name.endswith(".sql"))
 STATEMENTS = [(store, name) for store in STORES for name in statements(store)]
 PARAMETER = re.compile(r"%\((?P<name>\w+)\)[sbt]")
+TEMPORARY = re.compile(r"\bCREATE TEMP(ORARY)? TABLE\b")
 
 TEXT = """
 -- What this file is about.
@@ -54,16 +55,24 @@ def test_a_file_is_read_once() -> None:
 @pytest.mark.parametrize(("store", "name"), STATEMENTS)
 def test_postgres_can_plan_the_statement(worker_dsn: str, store: str, name: str) -> None:
     """A misspelt column, a missing cast or a dropped table fails here, whoever calls the statement."""
-    query = statements(store)[name]
-    numbers: dict[str, int] = {}
-    numbered = PARAMETER.sub(lambda found: f"${numbers.setdefault(found['name'], len(numbers) + 1)}", query)
     with db.connect(worker_dsn) as connection:
+        for query in statements(store).values():
+            if TEMPORARY.search(query):
+                connection.execute(query)
+        query = numbered(statements(store)[name])
         try:
-            connection.execute(b"EXPLAIN (GENERIC_PLAN) " + numbered.replace("%%", "%").encode())
-        except errors.SyntaxError:  # what cannot be explained (LOCK, SET, NOTIFY, LISTEN …): at least it parses
-            connection.rollback()
-            connection.execute(sql.SQL("DO ") + sql.Literal(f"BEGIN IF false THEN {numbered}; END IF; END"))
+            with connection.transaction():
+                connection.execute(b"EXPLAIN (GENERIC_PLAN) " + query.encode())
+        except errors.SyntaxError:  # what cannot be explained (LOCK, SET, NOTIFY, CREATE TEMP …): at least it parses
+            connection.execute(sql.SQL("DO ") + sql.Literal(f"BEGIN IF false THEN {query}; END IF; END"))
         connection.rollback()
+
+
+def numbered(query: str) -> str:
+    """The query with `$1` for `%(x)s`, as Postgres itself takes it."""
+    numbers: dict[str, int] = {}
+    named = PARAMETER.sub(lambda found: f"${numbers.setdefault(found['name'], len(numbers) + 1)}", query)
+    return named.replace("%%", "%")
 
 
 def test_the_statement_shows_its_name_to_the_operator(database: Database) -> None:
