@@ -1,6 +1,6 @@
-"""What an extractor is given: one stored page, decoded, with what was known when it was asked for.
+"""Pages: where a response is kept (`Location`), what is read there (`StoredResponse`), what is extracted from (`Page`).
 
-Everything is made on first use; a page never fetches and never looks at a clock.
+Everything of a page is made on first use; it never fetches and never looks at a clock.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -21,6 +22,46 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
 _BASE = re.compile(r"<base\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where a response is in the archive, and what must be found there."""
+
+    file: str
+    """Relative to the archive."""
+    offset: int
+    length: int
+    """Bytes of the record as stored, that is of one gzip member."""
+    payload_digest: bytes
+    """SHA-256 of the body as received."""
+    url: str
+    """What was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResponse:
+    """A response as it came, read back from the archive."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    """As received, bytes as Latin-1; `Transfer-Encoding` and an untrue `Content-Length` under X-Archive-Orig-*."""
+    body: bytes
+    """Still content-encoded."""
+    url: str
+    truncated: str | None
+    """length, time or disconnect: the body is not whole."""
+    fetched_at: datetime
+    """By the clock of the machine that fetched it; the page's row has the database's."""
+
+
+def header_map(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Headers by lower-case name; repeated ones joined by ", " (RFC 9110 §5.3)."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        key = name.lower()
+        found[key] = f"{found[key]}, {value}" if key in found else value
+    return found
 
 
 class Page:
@@ -41,12 +82,14 @@ class Page:
         lane: str = "*",
         referrer: str | None = None,
         hints: Mapping[str, Any] | None = None,
+        flags: Iterable[str] = (),
     ) -> None:
         self.url = url
         """As asked for."""
         self.final_url = final_url
         """After redirects; relative links resolve against it (or against `<base href>`)."""
         self.status = status
+        """200; only good pages are read."""
         self.headers = headers
         """Response headers, names in lower case; repeated ones joined by ", "."""
         self.body = body
@@ -54,28 +97,47 @@ class Page:
         self.fetched_at = fetched_at
         """When the response had arrived, UTC; the only notion of "now" an extractor may use."""
         self.window = window
+        """The collection window that asked for it."""
         self.kind = kind
+        """As its link said, like entity and lane."""
         self.entity = entity
+        """What the link said that the page is about."""
         self.lane = lane
+        """The scheduling class; "*" where none was named."""
         self.referrer = referrer
+        """The page that the link was found on."""
         self.hints: Mapping[str, Any] = hints or {}
+        """Values seen where the link was found."""
+        self._flags = frozenset(flags)
 
     def open(self) -> BinaryIO:
         """The decoded bytes as a stream."""
         return io.BytesIO(self.body)
 
+    @property
+    def flags(self) -> frozenset[str]:
+        """What is doubtful about the bytes: `content_encoding_mislabelled`, `trailing_bytes`, `encoding_suspect`."""
+        return self._flags | self._decoded.flags
+
     @cached_property
     def text(self) -> str:
-        """The body as text, by BOM, header, meta and evidence, in this order (`charset.py`)."""
+        """The body as text, by BOM, header, meta and evidence, in this order (`charset.py`); without NUL characters."""
+        return self._decoded.text.replace("\0", "")
+
+    @cached_property
+    def _decoded(self) -> charset.Text:
         return charset.decode(self.body, self.headers.get("content-type", ""))
 
     def json(self) -> Any:
         """The body as JSON; ValueError when it is not."""
-        return json.loads(self.body)
+        try:
+            return json.loads(self.body)
+        except UnicodeDecodeError:  # not in UTF-8, against RFC 8259, but perhaps as its header says
+            return json.loads(self.text)
 
     @cached_property
     def base_url(self) -> str:
-        """What relative links stand on: the first `<base href>`, wherever it is, if usable; else `final_url` (HTML §4.2.3)."""
+        """What relative links stand on: the first `<base href>`, wherever it is, if usable; else `final_url`."""
         if not _BASE.search(self.text):
             return self.final_url
         first = self.tree.css_first("base[href]")

@@ -1,0 +1,43 @@
+"""The archive: every response as it was received, in WARC files that outlive this program (rules 10 and 11).
+
+`warc.py` is the format, pure; `local.py` keeps the files in a folder; an object store joins behind the same interface
+and the same test suite. What a record says about its page is in `pages.py`, in the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from collector_assets.archive.exchange import Exchange
+from collector_assets.archive.local import LocalArchive
+from collector_assets.page import Location, StoredResponse
+
+__all__ = ["Archive", "ArchiveWriter", "Exchange", "LocalArchive", "Location", "StoredResponse"]
+
+
+class ArchiveWriter(Protocol):
+    """Writes for one source's window, from one process; threads may share it."""
+
+    def append(self, batch: Sequence[Exchange]) -> list[Location]:
+        """Store the exchanges and return when they are durable; `ArchiveUnwritable` when they may not be.
+
+        The places are those of the response records, in the order of the batch.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the file; a later append starts a new one."""
+        ...
+
+
+class Archive(Protocol):
+    """Where responses are kept. May be pickled: the child of a process pool reads with a copy."""
+
+    def writer(self, source: str, window_key: str) -> ArchiveWriter:
+        """A writer for one window; `ArchiveUnwritable` at once when there is no place to write."""
+        ...
+
+    def read(self, location: Location) -> StoredResponse:
+        """The response at that place; `BrokenRecord` when the bytes are not what the place says."""
+        ...

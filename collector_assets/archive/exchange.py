@@ -1,0 +1,30 @@
+"""What goes into the archive: one request and the response to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One HTTP exchange as it was on the wire, except for the transfer coding and for secrets, which are masked."""
+
+    url: str
+    """What was asked for; the target URI of both records."""
+    method: str
+    request_headers: Sequence[tuple[str, str]]
+    request_body: bytes | None
+    http_version: str
+    status: int
+    reason: str
+    """The words after the status; usually empty or "OK"."""
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes
+    """Without transfer coding, still content-encoded."""
+    requested_at: datetime
+    fetched_at: datetime
+    ip: str | None
+    truncated: str | None
+    """Why the body is not whole, in the words of WARC-Truncated: length, time, disconnect."""

@@ -1,0 +1,227 @@
+"""The archive in a folder: one file per writing process, appended and synced; nothing is ever written twice."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from collector_assets import __version__
+from collector_assets.archive import warc
+from collector_assets.archive.exchange import Exchange
+from collector_assets.errors import ArchiveUnwritable, BrokenRecord
+from collector_assets.page import Location, StoredResponse
+
+ROTATE_AT: Final = 2**30
+"""Bytes after which a writer starts the next file; what the WARC guidelines advise."""
+OPEN_FILES: Final = 32
+"""Files that a reader keeps open."""
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]|\A\.")
+
+
+class LocalArchive:
+    """WARC files under one folder: `<source>/<window>/<time>-<process>-<random>.warc.gz`."""
+
+    def __init__(self, root: Path, *, rotate_at: int = ROTATE_AT) -> None:
+        self._root = Path(os.path.abspath(root))  # noqa: PTH100  resolve() would follow a link that may move later
+        self._rotate_at = rotate_at
+        self._open: Callable[[str], _Readable] = lru_cache(OPEN_FILES)(self._open_anew)
+
+    def __reduce__(self) -> tuple[Callable[[Path], LocalArchive], tuple[Path]]:
+        return partial(LocalArchive, rotate_at=self._rotate_at), (self._root,)  # its settings without its open files
+
+    def writer(self, source: str, window_key: str) -> LocalWriter:
+        """A writer whose folder exists and takes files."""
+        folder = PurePosixPath(safe_name(source), safe_name(window_key))
+        path = self._root / folder
+        try:
+            make_folders(path)
+            with tempfile.TemporaryFile(dir=path):
+                pass
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        return LocalWriter(self._root, folder, rotate_at=self._rotate_at)
+
+    def read(self, location: Location) -> StoredResponse:
+        """Exactly the bytes at that place, checked against it; one `pread` on a file that stays open."""
+        try:
+            member = os.pread(self._open(location.file).descriptor, location.length, location.offset)
+        except OSError as error:
+            raise BrokenRecord(f"{warc.describe(location)}: {error.strerror}") from error
+        if len(member) != location.length:
+            raise BrokenRecord(f"{warc.describe(location)}: the file ends before the record does")
+        return warc.read_response(member, location)
+
+    def _open_anew(self, file: str) -> _Readable:
+        if PurePosixPath(file).is_absolute() or ".." in PurePosixPath(file).parts:
+            raise BrokenRecord(f"{file!r} is not inside the archive")
+        return _Readable(self._root / file)
+
+
+class LocalWriter:
+    """Appends to a file of its own; a file that may hold a torn record is left as it is and never appended to."""
+
+    def __init__(self, root: Path, folder: PurePosixPath, *, rotate_at: int) -> None:
+        self._root, self._folder, self._rotate_at = root, folder, rotate_at
+        self._lock = threading.Lock()
+        self._file: _Writable | None = None
+
+    def append(self, batch: Sequence[Exchange]) -> list[Location]:
+        """One write and one sync for the whole batch."""
+        if not batch:
+            return []
+        with self._lock:
+            path = self._root / self._folder
+            try:
+                file = self._file_with_room()
+                path = file.path
+                return self._append_to(file, batch)
+            except OSError as error:
+                self._leave_file()
+                raise _unwritable(path, error) from error
+            except BaseException:
+                self._leave_file()
+                raise
+
+    def close(self) -> None:
+        """Close the file; what was appended is durable already."""
+        with self._lock:
+            self._leave_file()
+
+    def _append_to(self, file: _Writable, batch: Sequence[Exchange]) -> list[Location]:
+        pieces, locations = [file.unwritten_head], []
+        offset = file.size + len(file.unwritten_head)
+        for exchange in batch:
+            response, request, digest = warc.exchange_records(exchange, warcinfo_id=file.warcinfo_id)
+            locations.append(
+                Location(
+                    file=file.name, offset=offset, length=len(response), payload_digest=digest, url=exchange.url
+                )
+            )  # fmt: skip
+            pieces += (response, request)
+            offset += len(response) + len(request)
+        write_all(file.descriptor, b"".join(pieces))
+        os.fsync(file.descriptor)
+        if file.unwritten_head:
+            sync_folders(file.path.parent, self._root)
+        file.size, file.unwritten_head = offset, b""
+        return locations
+
+    def _file_with_room(self) -> _Writable:
+        file = self._file
+        # After a fork two processes would share one file offset: the child starts a file of its own.
+        if file is not None and (file.size >= self._rotate_at or file.process != os.getpid()):
+            self._leave_file()
+        if self._file is None:
+            self._file = self._new_file()
+        return self._file
+
+    def _new_file(self) -> _Writable:
+        now = datetime.now(UTC)
+        name = f"{now:%Y%m%dT%H%M%S.%fZ}-{os.getpid()}-{secrets.token_hex(4)}.warc.gz"
+        path = self._root / self._folder / name
+        make_folders(path.parent)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        head, record_id = warc.warcinfo_record(
+            filename=name, software=f"collector-assets/{__version__}", part_of=self._folder.as_posix(), now=now
+        )
+        return _Writable(
+            path=path,
+            name=(self._folder / name).as_posix(),
+            descriptor=descriptor,
+            process=os.getpid(),
+            warcinfo_id=record_id,
+            unwritten_head=head,
+        )
+
+    def _leave_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file.descriptor)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Writable:
+    """The file that a writer is appending to."""
+
+    path: Path
+    name: str
+    """Relative to the archive."""
+    descriptor: int
+    process: int
+    warcinfo_id: str
+    unwritten_head: bytes
+    """The warcinfo record, until it is written with the first batch."""
+    size: int = 0
+
+
+class _Readable:
+    """A file open for reading; closed when the last reader lets go of it, so never under a `pread`."""
+
+    __slots__ = ("descriptor",)
+
+    def __init__(self, path: Path) -> None:
+        self.descriptor = -1
+        self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __del__(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+
+
+def safe_name(text: str) -> str:
+    """Text as the name of one folder: never empty, hidden, or a way out of the archive. Not reversible."""
+    if not text:
+        raise ValueError("an empty name cannot be a folder")
+    return _UNSAFE.sub("_", text)
+
+
+def make_folders(folder: Path) -> None:
+    """Make the folder and its missing parents, each durable in its parent."""
+    missing = []
+    while not folder.is_dir():
+        if folder.exists():
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder} is a file, not a folder")
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        sync_folder(each.parent)
+
+
+def sync_folders(folder: Path, root: Path) -> None:
+    """Make the entries of `folder` and of its parents up to `root` durable: another process may have made them."""
+    for each in (folder, *folder.parents):
+        sync_folder(each)
+        if each == root:
+            return
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a folder's entries durable (fsync(2): a new file's own sync does not)."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write everything. A short write is not an error yet; the one after it says why (disk full, a limit)."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _unwritable(path: Path, error: OSError) -> ArchiveUnwritable:
+    return ArchiveUnwritable(str(path), error.strerror or type(error).__name__)

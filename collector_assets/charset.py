@@ -1,0 +1,230 @@
+"""From bytes to text as browsers do it: WHATWG labels and decoders, in the order BOM, header, meta, evidence.
+
+Where it differs from a browser: a `<meta>` anywhere in the page counts (a browser decodes again when it meets a late
+one), labels that the standard maps to "replacement" are unknown, and bytes that nothing declares are UTF-8 if they are
+valid as such, before any legacy default.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+SUSPECT: Final = "encoding_suspect"
+"""Flag: the bytes do not fit the charset that was used, or nothing said which one it is. The text may hold U+FFFD."""
+DEFAULT: Final = "windows-1252"
+
+# Name in the Encoding Standard, the Python codec that decodes it (repaired by `_repair` below), the labels besides the
+# name. https://encoding.spec.whatwg.org/#names-and-labels
+_TABLE: Final[str] = """
+utf-8 utf-8 unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf8 x-unicode20utf8
+ibm866 cp866 866 cp866 csibm866
+iso-8859-2 iso8859-2 csisolatin2 iso-ir-101 iso8859-2 iso88592 iso_8859-2 iso_8859-2:1987 l2 latin2
+iso-8859-3 iso8859-3 csisolatin3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3
+iso-8859-4 iso8859-4 csisolatin4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4
+iso-8859-5 iso8859-5 csisolatincyrillic cyrillic iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988
+iso-8859-6 iso8859-6 arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6-e iso-8859-6-i
+  iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987
+iso-8859-7 iso8859-7 csisolatingreek ecma-118 elot_928 greek greek8 iso-ir-126 iso8859-7 iso88597 iso_8859-7
+  iso_8859-7:1987 sun_eu_greek
+iso-8859-8 iso8859-8 csiso88598e csisolatinhebrew hebrew iso-8859-8-e iso-ir-138 iso8859-8 iso88598 iso_8859-8
+  iso_8859-8:1988 visual iso-8859-8-i csiso88598i logical
+iso-8859-10 iso8859-10 csisolatin6 iso-ir-157 iso8859-10 iso885910 l6 latin6
+iso-8859-13 iso8859-13 iso8859-13 iso885913
+iso-8859-14 iso8859-14 iso8859-14 iso885914
+iso-8859-15 iso8859-15 csisolatin9 iso8859-15 iso885915 iso_8859-15 l9
+iso-8859-16 iso8859-16
+koi8-r koi8-r cskoi8r koi koi8 koi8_r
+koi8-u koi8-u koi8-ru
+macintosh mac-roman csmacintosh mac x-mac-roman
+windows-874 cp874 dos-874 iso-8859-11 iso8859-11 iso885911 tis-620
+windows-1250 cp1250 cp1250 x-cp1250
+windows-1251 cp1251 cp1251 x-cp1251
+windows-1252 cp1252 ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591
+  iso_8859-1 iso_8859-1:1987 l1 latin1 us-ascii x-cp1252
+windows-1253 cp1253 cp1253 x-cp1253
+windows-1254 cp1254 cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5
+  x-cp1254
+windows-1255 cp1255 cp1255 x-cp1255
+windows-1256 cp1256 cp1256 x-cp1256
+windows-1257 cp1257 cp1257 x-cp1257
+windows-1258 cp1258 cp1258 x-cp1258
+x-mac-cyrillic mac-cyrillic x-mac-ukrainian
+gbk gb18030 chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 iso-ir-58 x-gbk
+gb18030 gb18030
+big5 big5hkscs big5-hkscs cn-big5 csbig5 x-x-big5
+euc-jp euc-jp cseucpkdfmtjapanese x-euc-jp
+iso-2022-jp iso2022-jp-ext csiso2022jp
+shift_jis cp932 csshiftjis ms932 ms_kanji shift-jis sjis windows-31j x-sjis
+euc-kr cp949 cseuckr csksc56011987 iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949
+utf-16be utf-16-be unicodefffe
+utf-16le utf-16-le csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16
+"""
+
+_BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A decoded body."""
+
+    text: str
+    """Without the byte order mark."""
+    encoding: str
+    """Name in the Encoding Standard, in lower case."""
+    flags: frozenset[str] = frozenset()
+
+
+def decode(body: bytes, content_type: str = "") -> Text:
+    """The body as text; never fails. `content_type` is the header's value."""
+    for mark, encoding in _BOMS:
+        if body.startswith(mark):
+            return _read(body[len(mark) :], encoding)
+    declared = _of_header(content_type)
+    if declared:
+        return _read(body, declared)
+    declared = of_meta(body) if may_have_meta(content_type) else None
+    if declared:
+        return _read(body, declared)
+    return _by_evidence(body)
+
+
+def encoding_of(label: str) -> str | None:
+    """The encoding that a label means, or None if it means none on the web (utf-7 does not, whatever Python knows)."""
+    return _labels().get(label.strip("\t\n\f\r ").lower())
+
+
+# --- The signals ---------------------------------------------------------------------------------------------------
+
+_PARAMETER: Final = re.compile(r"""(?:^|[;,\s])charset\s*=\s*["']?\s*([^\s"';,]+)""", re.IGNORECASE)
+
+
+def _of_header(content_type: str) -> str | None:
+    """The first charset parameter that is a label; quotes, doubled headers and rubbish are passed over."""
+    return _first_known(found[1] for found in _PARAMETER.finditer(content_type))
+
+
+def may_have_meta(content_type: str) -> bool:
+    """Whether the declared type leaves room for HTML or XML; types lie, so only what has its own rules is out."""
+    return not re.search(r"json|csv|javascript|ecmascript", content_type, re.IGNORECASE)
+
+
+# What lies before a tag that counts: text, comments, raw text elements, other tags with their quoted attributes.
+_META: Final = re.compile(
+    rb"""(?:[^<]++
+      | <!--(?:-?>|.*?(?:--!?>|\Z))
+      | <(script|style|textarea|title)\b.*?(?:</\1\b|\Z)
+      | <(?!meta[\s/])/?[a-z][^\s>"'/]*+(?:[^>"']|"[^"]*"|'[^']*')*+>
+      | <(?!meta[\s/])
+    )*+<meta[\s/]((?:[^>"']|"[^"]*"|'[^']*')*+)>""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_ATTRIBUTE: Final = re.compile(rb"""([^\s=/>"']+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+)))?""")
+_META_AT_ALL: Final = re.compile(rb"<meta[\s/]", re.IGNORECASE)
+_IN_CONTENT: Final = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
+_XML_DECLARATION: Final = re.compile(rb"""\s*<\?xml\b[^>]*?\bencoding\s*=\s*["']([^"'>]+)["']""")
+
+
+def of_meta(body: bytes) -> str | None:
+    """The encoding that the page itself declares: in a meta element wherever it is, else in its XML declaration."""
+    found = _first_known(_meta_labels(body)) if _META_AT_ALL.search(body) else None
+    if not found:
+        declaration = _XML_DECLARATION.match(body)
+        found = encoding_of(declaration[1].decode("latin-1")) if declaration else None
+    # It was read as ASCII, so it cannot be UTF-16 (HTML standard, "prescan a byte stream").
+    return "utf-8" if found in ("utf-16le", "utf-16be") else found
+
+
+def _meta_labels(body: bytes) -> Iterator[str]:
+    at = 0
+    while meta := _META.match(body, at):
+        at = meta.end()
+        attributes: dict[bytes, str] = {}
+        for name, *values in _ATTRIBUTE.findall(meta[2]):
+            attributes.setdefault(name.lower(), b"".join(values).decode("latin-1"))
+        if b"charset" in attributes:
+            yield attributes[b"charset"]
+        elif attributes.get(b"http-equiv", "").strip().lower() == "content-type":
+            yield from ("".join(found) for found in _IN_CONTENT.findall(attributes.get(b"content", "")))
+
+
+def _first_known(labels: Iterator[str]) -> str | None:
+    return next((found for found in map(encoding_of, labels) if found), None)
+
+
+# --- The decoders --------------------------------------------------------------------------------------------------
+
+
+def _read(body: bytes, encoding: str) -> Text:
+    text, is_clean = _decoded(body, encoding)
+    return Text(text=text, encoding=encoding, flags=frozenset() if is_clean else frozenset({SUSPECT}))
+
+
+def _by_evidence(body: bytes) -> Text:
+    for encoding, sign in (("utf-16le", b"<\0"), ("utf-16be", b"\0<")):
+        if body.startswith(sign):
+            return _read(body, encoding)
+    try:
+        return Text(text=body.decode("utf-8"), encoding="utf-8")
+    except UnicodeDecodeError:
+        return Text(text=_decoded(body, DEFAULT)[0], encoding=DEFAULT, flags=frozenset({SUSPECT}))
+
+
+def _decoded(body: bytes, encoding: str) -> tuple[str, bool]:
+    """The text, and whether every byte had a meaning."""
+    codec = _codecs()[encoding]
+    try:
+        return body.decode(codec), True
+    except UnicodeDecodeError:
+        text = body.decode(codec, "whatwg")
+        return text, "\ufffd" not in text
+
+
+def _repair(error: UnicodeError) -> tuple[str, int]:
+    """What the Encoding Standard makes of bytes that Python's codec of that name does not know."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    codec, data, at = error.encoding.lower().replace("_", "-"), error.object, error.start
+    byte = data[at]
+    if codec == "gb18030" and byte == 0x80:
+        return "\u20ac", at + 1
+    if codec == "charmap" and 0x80 <= byte < 0xA0:  # any of the single-byte ones
+        return chr(byte), at + 1
+    if codec == "euc-jp" and 0xA1 <= byte <= 0xFE and (extended := _extended_kanji(data[at : at + 2])):
+        return extended, at + 2
+    return "\ufffd", max(error.end, at + 1)
+
+
+def _extended_kanji(pair: bytes) -> str:
+    """NEC and IBM characters in EUC-JP, by way of the same row and cell in Shift_JIS."""
+    if len(pair) != 2 or not 0xA1 <= pair[1] <= 0xFE:
+        return ""
+    row, cell = pair[0] - 0xA1, pair[1] - 0xA1
+    lead = row // 2 + (0x81 if row < 62 else 0xC1)
+    trail = cell + (0x9F if row % 2 else 0x40)
+    trail += not row % 2 and trail >= 0x7F
+    try:
+        return bytes((lead, trail)).decode("cp932")
+    except UnicodeDecodeError:
+        return ""
+
+
+codecs.register_error("whatwg", _repair)
+
+
+@lru_cache(maxsize=1)
+def _labels() -> dict[str, str]:
+    return {label: words[0] for words in _rows() for label in (words[0], *words[2:])}
+
+
+@lru_cache(maxsize=1)
+def _codecs() -> dict[str, str]:
+    return {words[0]: words[1] for words in _rows()}
+
+
+def _rows() -> list[list[str]]:
+    return [row.split() for row in _TABLE.replace("\n  ", " ").strip().splitlines()]

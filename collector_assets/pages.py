@@ -1,0 +1,199 @@
+"""The page store: one row per archived response, and the way from a row to the `Page` that an extractor reads.
+
+A row is written after its bytes are durable, in the transaction that moves the request on (rule 10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from psycopg.rows import dict_row
+
+from collector_assets import decoding
+from collector_assets.database import Connection, statements
+from collector_assets.outcome import Outcome
+from collector_assets.page import Location, Page, StoredResponse, header_map
+from collector_assets.request import RequestId
+from collector_assets.storable import clean_text
+from collector_assets.window import Window
+
+SQL: Final = statements("pages")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPage:
+    """An archived response, ready for its row. `fence` is that of the claim under which it was fetched."""
+
+    window_start: datetime
+    source: str
+    request_id: RequestId
+    attempt: int
+    fence: int
+    kind: str
+    url: str
+    final_url: str
+    outcome: str
+    status: int
+    content_type: str
+    content_encoding: str
+    etag: str | None
+    last_modified: str | None
+    requested_at: datetime
+    fetched_at: datetime
+    location: Location
+    body_bytes: int
+    """Of the body as received."""
+    truncated: str | None
+    flags: Sequence[str]
+    late: bool
+    """Fetched after the window closed (rule 22)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPage:
+    """A good page with what is known of its request."""
+
+    page_id: int
+    request_id: RequestId
+    attempt: int
+    kind: str
+    url: str
+    final_url: str
+    status: int
+    content_type: str
+    requested_at: datetime
+    fetched_at: datetime
+    location: Location
+    body_bytes: int
+    flags: tuple[str, ...]
+    late: bool
+    lane: str
+    entity: str | None
+    hints: Mapping[str, Any]
+    referrer: str | None
+    depth: int
+    state: str
+    request_outcome: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageCounts:
+    """The pages of one window."""
+
+    pages: int
+    ok_by_kind: Mapping[str, int]
+    """Good pages, each request's newest only."""
+    wire_bytes: int
+    first_fetched_at: datetime | None
+    last_fetched_at: datetime | None
+    warc_files: tuple[str, ...]
+
+
+def insert(connection: Connection, rows: Sequence[NewPage]) -> list[int]:
+    """Write the rows in one statement; the ids of those that are new.
+
+    A claim leaves one page: a row whose request and fence are there already is passed over.
+    """
+    if not rows:
+        return []
+    ordered = sorted(rows, key=lambda row: (row.request_id, row.fence))
+    found = connection.execute(SQL["insert_pages"], _columns(ordered)).fetchall()
+    return [int(page_id) for (page_id,) in found]  # pyright: ignore[reportArgumentType]
+
+
+def for_reading(
+    connection: Connection,
+    *,
+    source: str,
+    window_start: datetime,
+    kinds: Sequence[str],
+    after_request_id: int = 0,
+    limit: int = 500,
+) -> list[StoredPage]:
+    """The newest good page of each request of these kinds, in request id order, from after `after_request_id`."""
+    values = {
+        "source": source,
+        "window_start": window_start,
+        "kinds": list(kinds),
+        "after_request_id": after_request_id,
+        "limit": limit,
+    }
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return [_stored(row) for row in cursor.execute(SQL["pages_for_reading"], values)]
+
+
+def count(connection: Connection, source: str, window_start: datetime) -> PageCounts:
+    """What the window's pages come to."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(SQL["count_pages"], {"source": source, "window_start": window_start}).fetchone()
+    assert row is not None  # noqa: S101  an aggregate has one row
+    row["warc_files"] = tuple(row["warc_files"])
+    return PageCounts(**row)
+
+
+def page_of(stored: StoredPage, response: StoredResponse, window: Window, max_decoded_bytes: int) -> Page:
+    """The page as an extractor sees it; `DecodingError` when its bytes are cut, or not decodable within the limit."""
+    if response.truncated:
+        raise decoding.DecodingError(Outcome.TRUNCATED, f"the archived body is cut ({response.truncated})")
+    headers = header_map(response.headers)
+    decoded = decoding.decode(response.body, headers.get("content-encoding", ""), limit=max_decoded_bytes)
+    return Page(
+        url=stored.url,
+        final_url=stored.final_url,
+        status=stored.status,
+        headers=headers,
+        body=decoded.body,
+        fetched_at=stored.fetched_at,
+        window=window,
+        kind=stored.kind,
+        entity=stored.entity,
+        lane=stored.lane,
+        referrer=stored.referrer,
+        hints=stored.hints,
+        flags=decoded.flags.union(stored.flags),
+    )
+
+
+def _stored(row: dict[str, Any]) -> StoredPage:
+    location = Location(
+        file=row.pop("warc_file"),
+        offset=row.pop("warc_offset"),
+        length=row.pop("warc_length"),
+        payload_digest=row.pop("payload_digest"),
+        url=row["final_url"],
+    )
+    row["flags"] = tuple(row["flags"])
+    return StoredPage(location=location, **row)
+
+
+def _columns(rows: Sequence[NewPage]) -> dict[str, list[Any]]:
+    """Each column as one array; text from the site made storable."""
+    return {
+        "window_start": [row.window_start for row in rows],
+        "source": [row.source for row in rows],
+        "request_id": [row.request_id for row in rows],
+        "attempt": [row.attempt for row in rows],
+        "fence": [row.fence for row in rows],
+        "kind": [row.kind for row in rows],
+        "url": [clean_text(row.url) for row in rows],
+        "final_url": [clean_text(row.final_url) for row in rows],
+        "outcome": [row.outcome for row in rows],
+        "status": [row.status for row in rows],
+        "content_type": [clean_text(row.content_type) for row in rows],
+        "content_encoding": [clean_text(row.content_encoding) for row in rows],
+        "etag": [row.etag and clean_text(row.etag) for row in rows],
+        "last_modified": [row.last_modified and clean_text(row.last_modified) for row in rows],
+        "requested_at": [row.requested_at for row in rows],
+        "fetched_at": [row.fetched_at for row in rows],
+        "warc_file": [row.location.file for row in rows],
+        "warc_offset": [row.location.offset for row in rows],
+        "warc_length": [row.location.length for row in rows],
+        "payload_digest": [row.location.payload_digest for row in rows],
+        "body_bytes": [row.body_bytes for row in rows],
+        "truncated": [row.truncated for row in rows],
+        "flags": [" ".join(row.flags) for row in rows],
+        "late": [row.late for row in rows],
+    }

@@ -1,0 +1,64 @@
+-- The page store. A row points at bytes that are durable already.
+
+-- name: insert_pages
+-- One row per claim that got a response; a claim that has its row keeps it. Flags come as words between blanks.
+INSERT INTO pages (
+    window_start, source, request_id, attempt, fence, kind, url, final_url, outcome, status, content_type,
+    content_encoding, etag, last_modified, requested_at, fetched_at, warc_file, warc_offset, warc_length,
+    payload_digest, body_bytes, truncated, flags, late
+)
+SELECT
+    n.window_start, n.source, n.request_id, n.attempt, n.fence, n.kind, n.url, n.final_url, n.outcome, n.status,
+    n.content_type, n.content_encoding, n.etag, n.last_modified, n.requested_at, n.fetched_at, n.warc_file,
+    n.warc_offset, n.warc_length, n.payload_digest, n.body_bytes, n.truncated,
+    array_remove(string_to_array(n.flags, ' '), ''), n.late
+FROM unnest(
+    %(window_start)s::timestamptz[], %(source)s::text[], %(request_id)s::bigint[], %(attempt)s::integer[],
+    %(fence)s::bigint[], %(kind)s::text[], %(url)s::text[], %(final_url)s::text[], %(outcome)s::text[],
+    %(status)s::integer[], %(content_type)s::text[], %(content_encoding)s::text[], %(etag)s::text[],
+    %(last_modified)s::text[], %(requested_at)s::timestamptz[], %(fetched_at)s::timestamptz[], %(warc_file)s::text[],
+    %(warc_offset)s::bigint[], %(warc_length)s::bigint[], %(payload_digest)s::bytea[], %(body_bytes)s::bigint[],
+    %(truncated)s::text[], %(flags)s::text[], %(late)s::boolean[]
+) AS n (
+    window_start, source, request_id, attempt, fence, kind, url, final_url, outcome, status, content_type,
+    content_encoding, etag, last_modified, requested_at, fetched_at, warc_file, warc_offset, warc_length,
+    payload_digest, body_bytes, truncated, flags, late
+)
+ON CONFLICT (window_start, request_id, fence) DO NOTHING
+RETURNING page_id;
+
+-- name: pages_for_reading
+-- The newest good page of each request, in request id order, with what is known of the request.
+SELECT
+    p.page_id, p.request_id, p.attempt, p.kind, p.url, p.final_url, p.status, p.content_type, p.requested_at,
+    p.fetched_at, p.warc_file, p.warc_offset, p.warc_length, p.payload_digest, p.body_bytes, p.flags, p.late,
+    r.lane, r.entity, r.hints, r.referrer, r.depth, r.state, r.outcome AS request_outcome
+FROM (
+    SELECT DISTINCT ON (request_id) *
+    FROM pages
+    WHERE source = %(source)s AND window_start = %(window_start)s AND outcome = 'ok' AND kind = ANY(%(kinds)s)
+      AND request_id > %(after_request_id)s
+    ORDER BY request_id, page_id DESC
+    LIMIT %(limit)s
+) AS p
+JOIN requests AS r ON r.window_start = p.window_start AND r.request_id = p.request_id
+ORDER BY p.request_id;
+
+-- name: count_pages
+-- What a window's pages come to; good ones once per request, so that a repeated fetch counts once.
+SELECT
+    count(*) AS pages,
+    coalesce(
+        (SELECT jsonb_object_agg(kind, good) FROM (
+            SELECT kind, count(DISTINCT request_id) AS good
+            FROM pages
+            WHERE source = %(source)s AND window_start = %(window_start)s AND outcome = 'ok'
+            GROUP BY kind
+        ) AS by_kind), '{}'
+    ) AS ok_by_kind,
+    coalesce(sum(body_bytes), 0)::bigint AS wire_bytes,
+    min(fetched_at) AS first_fetched_at,
+    max(fetched_at) AS last_fetched_at,
+    coalesce(array_agg(DISTINCT warc_file ORDER BY warc_file), '{}') AS warc_files
+FROM pages
+WHERE source = %(source)s AND window_start = %(window_start)s;
