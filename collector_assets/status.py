@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from collector_assets import frontier, pages, rejected_links, windows
-from collector_assets.database import Database
+from collector_assets.database import Connection, Database
 from collector_assets.errors import UnknownWindow
 from collector_assets.frontier import Counts, Due
 from collector_assets.pages import PageCounts
@@ -37,12 +38,16 @@ class WindowStatus:
         return not (counts.to_fetch or counts.failed or self.row.bound_reached or self.row.superseded_at)
 
 
+def window_row(database: Database, source: str, key: str) -> WindowRow:
+    """The row of one window; UnknownWindow when it was never opened."""
+    with database.transaction() as connection:
+        return _found(connection, source, key)
+
+
 def window_status(database: Database, source: str, key: str) -> WindowStatus:
     """One window; UnknownWindow when it was never opened."""
     with database.transaction() as connection:
-        row = windows.find(connection, source, key)
-        if row is None:
-            raise UnknownWindow(source, key, "it was never opened; materialize its `frontier` first")
+        row = _found(connection, source, key)
         start = row.window.start
         return WindowStatus(
             row=row,
@@ -53,7 +58,20 @@ def window_status(database: Database, source: str, key: str) -> WindowStatus:
         )
 
 
+def _found(connection: Connection, source: str, key: str) -> WindowRow:
+    row = windows.find(connection, source, key)
+    if row is None:
+        raise UnknownWindow(source, key, "it was never opened; materialize its `frontier` first")
+    return row
+
+
 def all_windows(database: Database, source: str | None = None) -> list[WindowRow]:
     """The windows of one source or of all, oldest first."""
     with database.transaction() as connection:
         return windows.all_windows(connection, source)
+
+
+def opened_keys(database: Database, source: str, keys: Iterable[str]) -> set[str]:
+    """Which of these windows were ever opened."""
+    with database.transaction() as connection:
+        return {key for key in keys if windows.find(connection, source, key) is not None}

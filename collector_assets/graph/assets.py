@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import dagster as dg
 
@@ -12,35 +12,47 @@ from collector_assets.contract import Source
 from collector_assets.errors import BrokenRecord, Refused, Unusable
 from collector_assets.graph import checks, metadata, names
 from collector_assets.graph.resources import Installation
-from collector_assets.status import WindowStatus, window_status
+from collector_assets.status import WindowStatus, window_row, window_status
+from collector_assets.windows import WindowRow
 
-# Per-request retries are the frontier's; this one is for what ends a whole step (a database restart, a full disk).
+# Retries of a request are the frontier's; this one is for what ends a whole step (a database restart, a full disk).
 STEP_RETRY = dg.RetryPolicy(max_retries=3, delay=5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 
-Results = Iterator[dg.MaterializeResult | dg.AssetCheckResult]
+Results = Iterator[dg.MaterializeResult | dg.AssetCheckResult | dg.Output]
+Decorator = Callable[[Callable[[dg.AssetExecutionContext], Results]], dg.AssetsDefinition]
 
 
 def build(source: Source, installation: Installation) -> list[dg.AssetsDefinition]:
     """frontier -> raw_pages -> records -> latest."""
+    return [make(source, installation) for make in (_frontier, _raw_pages, _records, _latest)]
+
+
+def _stage(source: Source, name: str, description: str, **more: Any) -> Decorator:
+    """What the four have in common."""
+    before = names.STAGES[: names.STAGES.index(name)][-1:]
     partitions = names.partitions_of(source)
+    return dg.asset(
+        key=names.asset_key(source.name, name),
+        deps=[names.asset_key(source.name, stage) for stage in before],
+        description=f"{description}\n\n{source.description}".strip(),
+        group_name=source.name,
+        owners=list(source.owners),
+        tags=names.run_tags(source),
+        partitions_def=partitions,
+        retry_policy=STEP_RETRY,
+        check_specs=checks.specs(source, name, partitions),
+        # An unfinished window yields no materialization: the run succeeds, what is below is skipped (rule 23).
+        output_required=False,
+        pool=source.domain if name in names.FETCHING else None,
+        **more,
+    )
 
-    def stage(name: str, description: str, **more: Any) -> Callable[..., Any]:
-        upstream = names.STAGES[names.STAGES.index(name) - 1] if name != "frontier" else None
-        return dg.asset(
-            key=names.asset_key(source.name, name),
-            deps=[names.asset_key(source.name, upstream)] if upstream else [],
-            description=description,
-            group_name=source.name,
-            owners=list(source.owners) or None,
-            tags=names.run_tags(source),
-            partitions_def=partitions,
-            retry_policy=STEP_RETRY,
-            check_specs=checks.specs(source, name, partitions),
-            output_required=False,
-            **more,
-        )
 
-    @stage("frontier", f"Requests to make for one window of {source.name}: pass 1 follows the listings.", kinds={"http", "postgres"}, pool=source.domain)  # fmt: skip
+def _frontier(source: Source, installation: Installation) -> dg.AssetsDefinition:
+    about = f"Requests to make in one window of {source.name}; pass 1 follows the listings."
+    known = metadata.of_contract(source)
+
+    @_stage(source, "frontier", about, kinds={"http", "postgres"}, metadata=known, code_version=str(source.edition))
     def frontier(context: dg.AssetExecutionContext) -> Results:
         with explained():
             done = discover.run(
@@ -49,53 +61,64 @@ def build(source: Source, installation: Installation) -> list[dg.AssetsDefinitio
             )  # fmt: skip
             status = window_status(installation.database, source.name, context.partition_key)
         if is_unfinished(status, done.collected):
-            yield from checks.of_unfinished(source, "frontier", status, done.collected)
+            yield from checks.of_unfinished(context, source, "frontier", status, done.collected)
             return
-        seen = {"requests_added": done.opened.added + done.collected.found, "superseded": ", ".join(done.opened.superseded) or "none"}
-        yield dg.MaterializeResult(
-            metadata={"dagster/partition_row_count": status.counts.planned, **metadata.of_collecting(status, done.collected), **seen}
-        )
+        yield dg.MaterializeResult(metadata=metadata.of_discovering(status, done))
         yield from checks.of_discovering(source, status)
 
-    @stage("raw_pages", f"Every page of one window of {source.name}, as received, in WARC files.", kinds={"http", "file"}, pool=source.domain)  # fmt: skip
+    return frontier
+
+
+def _raw_pages(source: Source, installation: Installation) -> dg.AssetsDefinition:
+    about = f"Every page of one window of {source.name} as it was received, in WARC files."
+
+    @_stage(source, "raw_pages", about, kinds={"http", "file"})
     def raw_pages(context: dg.AssetExecutionContext) -> Results:
         with explained():
-            row = window_status(installation.database, source.name, context.partition_key).row
             done = collect.run(
-                source=source, window=row, kinds=None, database=installation.database, archive=installation.archive,
-                fetcher=installation.fetcher(source), progress=_logged(context),
+                source=source, window=_row(context, source, installation), kinds=None, database=installation.database,
+                archive=installation.archive, fetcher=installation.fetcher(source), progress=_logged(context),
             )  # fmt: skip
             status = window_status(installation.database, source.name, context.partition_key)
         if is_unfinished(status, done):
-            yield from checks.of_unfinished(source, "raw_pages", status, done)
+            yield from checks.of_unfinished(context, source, "raw_pages", status, done)
             return
-        yield dg.MaterializeResult(
-            metadata={**metadata.of_collecting(status, done), **metadata.of_pages(status, str(installation.archive.location))}
-        )
+        yield dg.MaterializeResult(metadata=metadata.of_collecting(status, done, installation.archive_folder))
         yield from checks.of_collecting(source, status)
 
-    first = next(iter(source.schemas))
+    return raw_pages
 
-    @stage("records", f"Records read from the stored pages of {source.name}: history and quarantine. Never fetches.", kinds={"pandas", "postgres"}, metadata={"dagster/column_schema": metadata.column_schema(source, first)})  # fmt: skip
+
+def _records(source: Source, installation: Installation) -> dg.AssetsDefinition:
+    about = f"Records read from the stored pages of {source.name}: history, and the quarantine. Never fetches."
+    columns = metadata.of_record_types(source)
+
+    @_stage(source, "records", about, kinds={"pandas", "postgres"}, metadata=columns, code_version=source.extractor_version)
     def records(context: dg.AssetExecutionContext) -> Results:
         with explained():
-            row = window_status(installation.database, source.name, context.partition_key).row
             report = process.run(
-                source=source, window=row, database=installation.database, archive=installation.archive,
-                progress=lambda done, total: context.log.info(f"read {done} of {total} pages"),
+                source=source, window=_row(context, source, installation), database=installation.database,
+                archive=installation.archive,
+                progress=lambda done, total: context.log.info(f"{done} of {total} pages read"),
             )  # fmt: skip
         yield dg.MaterializeResult(metadata=metadata.of_reading(report))
         yield from checks.of_reading(source, report)
 
-    @stage("latest", f"The newest passed observation of every entity of {source.name}.", kinds={"postgres"}, metadata={"dagster/column_schema": metadata.column_schema(source, first)})  # fmt: skip
+    return records
+
+
+def _latest(source: Source, installation: Installation) -> dg.AssetsDefinition:
+    about = f"The newest observation that counts of every entity of {source.name}."
+
+    @_stage(source, "latest", about, kinds={"postgres"}, metadata=metadata.of_record_types(source))
     def latest(context: dg.AssetExecutionContext) -> Results:
         with explained():
-            row = window_status(installation.database, source.name, context.partition_key).row
-            report = publish.run(source=source, window=row, database=installation.database)
+            window = _row(context, source, installation)
+            report = publish.run(source=source, window=window, database=installation.database)
         yield dg.MaterializeResult(metadata=metadata.of_publishing(report))
         yield checks.of_publishing(source, report)
 
-    return [frontier, raw_pages, records, latest]
+    return latest
 
 
 def is_unfinished(status: WindowStatus, collected: Collected) -> bool:
@@ -109,17 +132,18 @@ def explained() -> Iterator[None]:
     try:
         yield
     except (Unusable, Refused, BrokenRecord) as error:
-        _fail(error)
+        raise dg.Failure(description=str(error), metadata={"error": type(error).__name__}, allow_retries=False) from error
 
 
-def _fail(error: Exception) -> NoReturn:
-    raise dg.Failure(description=str(error), metadata={"error": type(error).__name__}, allow_retries=False) from error
+def _row(context: dg.AssetExecutionContext, source: Source, installation: Installation) -> WindowRow:
+    """The window as it was opened; UnknownWindow says to materialize `frontier` first."""
+    return window_row(installation.database, source.name, context.partition_key)
 
 
 def _logged(context: dg.AssetExecutionContext) -> Callable[[Progress], None]:
     def log(progress: Progress) -> None:
-        eta = f", about {progress.to_fetch / progress.per_second:.0f} s left" if progress.per_second else ""
+        left = f", about {progress.to_fetch / progress.per_second:.0f} s left" if progress.per_second else ""
         waiting = f", {progress.waiting_for}" if progress.waiting_for else ""
-        context.log.info(f"{progress.answered} answers, {progress.to_fetch} to fetch, {progress.per_second:.1f}/s{eta}{waiting}")
+        context.log.info(f"{progress.answered} answers, {progress.to_fetch} to fetch, {progress.per_second:.1f}/s{left}{waiting}")
 
     return log

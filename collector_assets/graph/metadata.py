@@ -1,116 +1,87 @@
 """What the UI shows beside a materialization or a check: bounded, never a list per URL (rule 21)."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from collector_assets.collect import Collected
-from collector_assets.contract import Source
+from collector_assets.contract import Source, schema_columns
+from collector_assets.discover import Discovered
 from collector_assets.process import ReadingReport
 from collector_assets.publish import PublishReport
 from collector_assets.status import WindowStatus
 
-CELL_LIMIT = 200
-PREVIEW_ROWS = 10
+MOST_CELL = 120
+"""Characters of a cell."""
+MOST_TABLE = 2_500
+"""Characters of a table's cells: a few tables stay well under the 10 kB that an event may have."""
+MOST_STARTS = 5
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> dg.TableMetadataValue:
-    """A table of short texts and numbers; an empty one keeps its columns."""
+    """A table of short texts and numbers, cut where it gets long; an empty one keeps its columns."""
     names = list(columns) or list(dict.fromkeys(name for row in rows for name in row))
-    records = [dg.TableRecord({name: _cell(row.get(name)) for name in names}) for row in rows]
+    shown = _bounded([{name: _cell(row.get(name)) for name in names} for row in rows])
     schema = dg.TableSchema(columns=[dg.TableColumn(name=name) for name in names])
-    return dg.MetadataValue.table(records=records, schema=schema)
+    return dg.MetadataValue.table(records=[dg.TableRecord(row) for row in shown], schema=schema)
+
+
+def _bounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    kept, size = 0, 0
+    for row in rows:
+        size += sum(len(name) + len(str(value)) for name, value in row.items())
+        if size > MOST_TABLE:
+            break
+        kept += 1
+    return rows[: max(kept, 1)]
 
 
 def _cell(value: Any) -> str | int | float | bool | None:
     if value is None or isinstance(value, bool | int | float):
         return value
     text = str(value)
-    return text if len(text) <= CELL_LIMIT else text[: CELL_LIMIT - 1] + "…"
+    return text if len(text) <= MOST_CELL else text[: MOST_CELL - 1] + "…"
 
 
-def of_collecting(status: WindowStatus, collected: Collected) -> dict[str, Any]:
-    """Counts of the window and what this run added to it."""
-    counts = status.counts
-    seen: dict[str, Any] = {
-        "planned": counts.planned,
-        "done": counts.done,
-        "fetched": counts.fetched,
-        "failed": counts.failed,
-        "skipped": counts.skipped,
-        "outstanding": counts.outstanding,
-        "attempts": counts.attempts,
-        "retries": counts.retries,
-        "outcomes": table(counts.outcome_table(), columns=("kind", "state", "outcome", "requests")),
-        "complete": status.is_complete,
-        "requests_sent": collected.sent,
-        "bytes_received": collected.wire_bytes,
-        "late_results_refused": collected.refused,
-        "seconds": round(collected.seconds, 3),
-        "requests_per_second": round(collected.sent / collected.seconds, 2) if collected.seconds else 0.0,
+def outcomes(status: WindowStatus) -> dg.TableMetadataValue:
+    """Where the window's requests are."""
+    return table(status.counts.outcome_table(), columns=("kind", "state", "outcome", "requests"))
+
+
+# --- Of a definition -------------------------------------------------------------------------------------------------
+
+
+def of_contract(source: Source) -> dict[str, Any]:
+    """What the source says about itself, for people who look at the asset."""
+    budget, window = source.budget, source.window
+    starts = [item if isinstance(item, str) else item.url for item in source.start_urls]
+    said = {
+        "domain": source.domain,
+        "starts": dg.MetadataValue.md("\n".join(f"* `{url}`" for url in starts[:MOST_STARTS]) or "from a function"),
+        "windows": f"{window.cron} ({window.timezone}), from {window.start}",
+        "backfill": "yes: the starts name the window" if source.is_window_named else "no: pages show the site as it is now",
+        "budget": f"{budget.slots} at once, {budget.gap.total_seconds():g} s after each answer, weight {budget.weight:g}, per {budget.per}",
+        "lanes": ", ".join(f"{lane}: {weight}" for lane, weight in source.lanes.items()),
+        "kinds": ", ".join(source.kind_map),
+        "max_requests": source.max_requests,
     }
-    if status.row.bound_reached:
-        seen["bound_reached"] = status.row.bound_reached
-    if status.row.superseded_at:
-        seen["superseded_at"] = dg.MetadataValue.timestamp(status.row.superseded_at)
-    if status.rejected_links:
+    return said | ({"licence_note": source.licence_note} if source.licence_note else {})
+
+
+def of_record_types(source: Source) -> dict[str, Any]:
+    """The columns of the first record type where Dagster shows columns; further types beside it."""
+    first, *further = source.schemas
+    shown: dict[str, Any] = {"dagster/column_schema": column_schema(source, first)}
+    if further:
         rows = [
-            {"reason": link.reason, "links": link.count, "example": link.example, "found on": link.referrer}
-            for link in status.rejected_links[:PREVIEW_ROWS]
+            {"record type": name, "entity": source.entity_field(name), "columns": ", ".join(schema_columns(schema) or ())}
+            for name, schema in source.schemas.items()
         ]
-        seen["rejected_links"] = table(rows)
-    return seen
-
-
-def of_pages(status: WindowStatus, archive_folder: str) -> dict[str, Any]:
-    """The window's pages and where their bytes are."""
-    pages = status.pages
-    return {
-        "dagster/partition_row_count": pages.good,
-        "pages": pages.pages,
-        "good_pages": pages.good,
-        "bytes_stored": pages.wire_bytes,
-        "warc_files": len(pages.warc_files),
-        "warc_location": dg.MetadataValue.path(_location(archive_folder, pages.warc_files)),
-    }
-
-
-def _location(folder: str, files: Sequence[str]) -> str:
-    if len(files) == 1:
-        return f"{folder}/{files[0]}"
-    return f"{folder}/{files[0].rsplit('/', 1)[0]}" if files else folder
-
-
-def of_reading(report: ReadingReport) -> dict[str, Any]:
-    """What extraction made of the stored pages."""
-    return {
-        "dagster/partition_row_count": report.records_total,
-        "pages_read": report.pages,
-        "records": report.records_total,
-        **{f"records/{name}": number for name, number in report.records.items() if len(report.records) > 1},
-        "rejects": report.rejects,
-        "new_records": report.new_observations,
-        "changed_records": report.changed,
-        "extractor_version": report.extractor_version,
-        "verdict": "passed" if report.verdict.passed else "failed",
-        "preview": table(report.preview[:PREVIEW_ROWS]),
-        "seconds": round(report.seconds, 3),
-    }
-
-
-def of_publishing(report: PublishReport) -> dict[str, Any]:
-    """What changed in `latest`."""
-    return {
-        "dagster/row_count": report.total,
-        "dagster/partition_row_count": report.from_window,
-        "inserted": report.inserted,
-        "updated": report.updated,
-        "unchanged": report.unchanged,
-        "withdrawn": report.withdrawn,
-        "preview": table(report.preview[:PREVIEW_ROWS]),
-        "seconds": round(report.seconds, 3),
-    }
+        shown["record_types"] = table(rows)
+        shown |= {f"columns of {name}": dg.MetadataValue.table_schema(column_schema(source, name)) for name in further}
+    return shown
 
 
 def column_schema(source: Source, record_type: str) -> dg.TableSchema:
@@ -131,3 +102,110 @@ def column_schema(source: Source, record_type: str) -> dg.TableSchema:
         for name, column in made.columns.items()
     ]
     return dg.TableSchema(columns=columns)
+
+
+# --- Of a materialization --------------------------------------------------------------------------------------------
+
+
+def of_discovering(status: WindowStatus, done: Discovered) -> dict[str, Any]:
+    """Pass 1."""
+    seen = {"dagster/partition_row_count": status.counts.planned, **_of_window(status), **_of_work(done.collected)}
+    seen["requests_added"] = done.opened.added + done.collected.found
+    if done.mended:
+        seen["listings_read_again"] = done.mended
+    if done.opened.superseded:
+        seen["superseded_windows"] = ", ".join(done.opened.superseded)
+    return seen
+
+
+def of_collecting(status: WindowStatus, done: Collected, archive_folder: Path) -> dict[str, Any]:
+    """Pass 2: the window's pages and where their bytes are."""
+    pages = status.pages
+    return {
+        "dagster/partition_row_count": pages.good,
+        **_of_window(status),
+        **_of_work(done),
+        "pages": pages.pages,
+        "good_pages": pages.good,
+        "bytes_stored": pages.wire_bytes,
+        "warc_files": len(pages.warc_files),
+        "warc_location": dg.MetadataValue.path(_location(archive_folder, pages.warc_files)),
+    }
+
+
+def _of_window(status: WindowStatus) -> dict[str, Any]:
+    """Counts of the whole window, whoever did the work."""
+    counts = status.counts
+    seen: dict[str, Any] = {
+        "planned": counts.planned,
+        "done": counts.done,
+        "fetched": counts.fetched,
+        "failed": counts.failed,
+        "skipped": counts.skipped,
+        "outstanding": counts.outstanding,
+        "attempts": counts.attempts,
+        "retries": counts.retries,
+        "outcomes": outcomes(status),
+        "complete": status.is_complete,
+    }
+    if status.row.bound_reached:
+        seen["bound_reached"] = status.row.bound_reached
+    if status.row.superseded_at:
+        seen["superseded_at"] = dg.MetadataValue.timestamp(status.row.superseded_at)
+    if status.rejected_links:
+        rows = [
+            {"reason": link.reason, "links": link.count, "example": link.example, "found on": link.referrer}
+            for link in status.rejected_links
+        ]
+        seen["rejected_links"] = table(rows)
+    return seen
+
+
+def _of_work(done: Collected) -> dict[str, Any]:
+    """What this run added."""
+    return {
+        "requests_sent": done.sent,
+        "bytes_received": done.wire_bytes,
+        "late_results_refused": done.refused,
+        "seconds": round(done.seconds, 3),
+        "requests_per_second": round(done.sent / done.seconds, 2) if done.seconds else 0.0,
+    }
+
+
+def _location(folder: Path, files: Sequence[str]) -> str:
+    """The one file, or the folder that the files share."""
+    if len(files) == 1:
+        return str(folder / files[0])
+    return str((folder / files[0]).parent) if files else str(folder)
+
+
+def of_reading(report: ReadingReport) -> dict[str, Any]:
+    """What extraction made of the stored pages."""
+    by_type = {f"records/{name}": number for name, number in report.records.items()} if len(report.records) > 1 else {}
+    return {
+        "dagster/partition_row_count": report.records_total,
+        "pages_read": report.pages,
+        "records": report.records_total,
+        **by_type,
+        "rejects": report.rejects,
+        "new_records": report.new_observations,
+        "changed_records": report.changed,
+        "extractor_version": report.extractor_version,
+        "verdict": "passed" if report.verdict.passed else "failed",
+        "preview": table(report.preview),
+        "seconds": round(report.seconds, 3),
+    }
+
+
+def of_publishing(report: PublishReport) -> dict[str, Any]:
+    """What changed in `latest`."""
+    return {
+        "dagster/row_count": report.total,
+        "dagster/partition_row_count": report.from_window,
+        "inserted": report.inserted,
+        "updated": report.updated,
+        "unchanged": report.unchanged,
+        "withdrawn": report.withdrawn,
+        "preview": table(report.preview),
+        "seconds": round(report.seconds, 3),
+    }

@@ -26,7 +26,7 @@ class Installation:
         demo_site: str,
         require_contact: Callable[[str], None],
     ) -> None:
-        self._dsn, self._archive_folder = dsn, archive_folder
+        self._dsn, self.archive_folder = dsn, archive_folder
         self._user_agent, self._demo_site, self._require_contact = user_agent, demo_site, require_contact
 
     @cached_property
@@ -38,7 +38,7 @@ class Installation:
 
     @cached_property
     def archive(self) -> Archive:
-        return LocalArchive(self._archive_folder)
+        return LocalArchive(self.archive_folder)
 
     def fetcher(self, source: Source) -> Callable[[], Fetcher]:
         """How to make the fetcher of a source, inside its event loop; refuses a nameless visit to the open web."""
