@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal, LiteralString, TypeAlias, assert_never
 
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from collector_assets import lanes
 from collector_assets.database import Connection, statements
@@ -60,7 +61,7 @@ def add(
     Raises `UnknownWindow`. Writers of one window wait for each other at its row, so no order of keys can deadlock.
     """
     values: dict[str, Any] = {"source": source, "window_start": window_start}
-    _, planned = _lock_window(connection, values)
+    planned = _lock_window(connection, values).planned
     if not requests:
         return Added(new=0, known=0, over_bound=0)
     room = max(0, max_requests - planned)
@@ -128,22 +129,32 @@ def claim(
         "kinds": None if kinds is None else list(kinds),
         "now": now,
     }
-    capacity, _ = _lock_window(connection, scope)
+    window = _lock_window(connection, scope)
     connection.execute(SQL["take_back_expired"], scope)
-    sharing = _Sharing(connection, scope, lane_weights=lane_weights, discovering=discovering, interleave=interleave)
-    _admit(connection, scope, sharing, capacity)
+    sharing = _Sharing(
+        connection, scope, window.turns, lane_weights=lane_weights, discovering=discovering, interleave=interleave
+    )
+    _admit(connection, scope, sharing, window.capacity)
     ids = sharing.take("claim", "best_queued", count, {"budget_key": budget_key})
     sharing.save()
     values = scope | {"ids": ids, "worker": clean_text(worker)[:LONGEST_WORKER_NAME], "lease": lease}
     return _leases(connection, values) if ids else []
 
 
-def _lock_window(connection: Connection, values: Mapping[str, Any]) -> tuple[int, int]:
-    """Capacity and planned requests of the window, whose row is ours from here to the end of the transaction."""
-    row = connection.execute(SQL["lock_window"], values).fetchone()
-    if row is None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LockedWindow:
+    capacity: int
+    planned: int
+    turns: dict[str, dict[str, int]]
+
+
+def _lock_window(connection: Connection, values: Mapping[str, Any]) -> _LockedWindow:
+    """The window, whose row is ours from here to the end of the transaction."""
+    with connection.cursor(row_factory=class_row(_LockedWindow)) as cursor:
+        found = cursor.execute(SQL["lock_window"], values).fetchone()
+    if found is None:
         raise UnknownWindow(values["source"], values["window_start"].isoformat(), "it was never opened")
-    return _counts_of(row)
+    return found
 
 
 def _admit(connection: Connection, scope: dict[str, Any], sharing: _Sharing, capacity: int) -> None:
@@ -171,6 +182,7 @@ class _Sharing:
         self,
         connection: Connection,
         scope: dict[str, Any],
+        turns: dict[str, dict[str, int]],
         *,
         lane_weights: Mapping[str, int],
         discovering: Sequence[str],
@@ -181,9 +193,7 @@ class _Sharing:
         self._group_weights: dict[str, int] = {lanes.ALL: 1}
         if interleave:
             self._group_weights = {lanes.DISCOVERING: interleave[0], lanes.OTHER: interleave[1]}
-        rows: list[Any] = connection.execute(SQL["read_turns"], scope).fetchall()
-        self._credits: dict[tuple[str, str], int] = {(ring, name): credit for ring, name, credit in rows}
-        self._changed: dict[tuple[str, str], int] = {}
+        self._turns = self._saved = turns
 
     def take(
         self, ring: str, statement: Literal["best_queued", "best_candidates"], count: int, values: dict[str, Any]
@@ -192,21 +202,16 @@ class _Sharing:
         if count < 1:
             return []
         rows: list[Any] = self._connection.execute(SQL[statement], self._scope | values | {"count": count}).fetchall()
-        taken, changed = lanes.take_turns(
+        taken, self._turns = lanes.take_turns(
             self._queues(rows), count=count, ring=ring,
-            group_weights=self._group_weights, lane_weights=self._lane_weights, before=self._credits,
+            group_weights=self._group_weights, lane_weights=self._lane_weights, before=self._turns,
         )  # fmt: skip
-        self._credits |= changed
-        self._changed |= changed
         return taken
 
     def save(self) -> None:
         """Write what changed."""
-        if not self._changed:
-            return
-        rings, names = zip(*self._changed, strict=True)
-        values = {"rings": list(rings), "names": list(names), "credits": list(self._changed.values())}
-        self._connection.execute(SQL["write_turns"], self._scope | values)
+        if self._turns != self._saved:
+            self._connection.execute(SQL["write_turns"], self._scope | {"turns": Jsonb(self._turns)})
 
     def _queues(self, rows: list[Any]) -> dict[str, dict[str, list[int]]]:
         """The kinds of a group merged lane by lane: higher priority first, then older."""

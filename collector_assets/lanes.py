@@ -17,8 +17,8 @@ OTHER: Final = "other"
 
 Queues: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]
 """Work that waits: group of kinds -> lane -> ids, best first."""
-Credits: TypeAlias = Mapping[tuple[str, str], int]
-"""(ring, member) -> credit; a member that is not in it has none."""
+Credits: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Ring -> member -> credit; a member that is not in it has none."""
 
 
 def take_turns(
@@ -29,35 +29,40 @@ def take_turns(
     group_weights: Mapping[str, int],
     lane_weights: Mapping[str, int],
     before: Credits,
-) -> tuple[list[int], dict[tuple[str, str], int]]:
-    """At most `count` ids in their turn, and the credits that changed.
+) -> tuple[list[int], dict[str, dict[str, int]]]:
+    """At most `count` ids in their turn, and the credits after that.
 
     Two rings in one: groups of kinds take turns (ring `ring`), and inside a group its lanes (ring `ring` + group).
     """
-    credit = dict(before)
+    after = {name: dict(credit) for name, credit in before.items()}
     waiting = {
         group: {lane: list(reversed(ids)) for lane, ids in lanes.items() if ids} for group, lanes in queues.items()
     }
+    groups = {group: group_weights[group] for group, lanes in waiting.items() if lanes}
+    weights = {group: {lane: weight(lane_weights, lane) for lane in waiting[group]} for group in groups}
     taken: list[int] = []
-    while len(taken) < count and (groups := [group for group, lanes in waiting.items() if lanes]):
-        group = _turn(credit, ring, {name: group_weights[name] for name in groups})
-        lanes = waiting[group]
-        lane = _turn(credit, f"{ring} {group}", {name: weight(lane_weights, name) for name in lanes})
-        taken.append(lanes[lane].pop())
-        if not lanes[lane]:
-            del lanes[lane]
-    return taken, {key: value for key, value in credit.items() if value != before.get(key, 0)}
+    while groups and len(taken) < count:
+        group = turn(groups, after.setdefault(ring, {}))
+        lane = turn(weights[group], after.setdefault(f"{ring} {group}", {}))
+        taken.append(waiting[group][lane].pop())
+        if not waiting[group][lane]:
+            del weights[group][lane]
+        if not weights[group]:
+            del groups[group]
+    return taken, after
+
+
+def turn(weights: Mapping[str, int], credit: dict[str, int]) -> str:
+    """Who of those with work takes this turn; changes `credit`. Between equals the names decide."""
+    if len(weights) == 1:
+        return next(iter(weights))  # gains its weight and pays it
+    for name, gain in weights.items():
+        credit[name] = credit.get(name, 0) + gain
+    richest = min(weights, key=lambda name: (-credit[name], name))
+    credit[richest] -= sum(weights.values())
+    return richest
 
 
 def weight(weights: Mapping[str, int], lane: str) -> int:
     """A lane's weight; a lane that is not named weighs what `"*"` weighs, or 1."""
     return weights.get(lane, weights.get(EVERY_OTHER, 1))
-
-
-def _turn(credit: dict[tuple[str, str], int], ring: str, weights: Mapping[str, int]) -> str:
-    """Who takes one turn of this ring; the names decide between equals."""
-    for name, gain in weights.items():
-        credit[ring, name] = credit.get((ring, name), 0) + gain
-    richest = min(weights, key=lambda name: (-credit[ring, name], name))
-    credit[ring, richest] -= sum(weights.values())
-    return richest

@@ -19,10 +19,11 @@ CREATE TABLE windows (
     counted_version      text,                          -- the extractor version whose observations count (rule 17)
     published_at         timestamptz,
     input_digest         bytea,
+    turns                jsonb       NOT NULL DEFAULT '{}', -- where the round robins stand: {ring: {name: credit}} (lanes.py)
     PRIMARY KEY (source, window_start),
     CONSTRAINT window_key_names_one_window UNIQUE (source, window_key),
     CONSTRAINT window_ends_after_it_starts CHECK (window_end > window_start)
-);
+) WITH (fillfactor = 50);                               -- updated by every claim, in place
 
 CREATE SEQUENCE fences AS bigint;                       -- never reused, never reset
 
@@ -84,17 +85,6 @@ CREATE TABLE lanes (
     PRIMARY KEY (source, window_start, kind, lane),
     FOREIGN KEY (source, window_start) REFERENCES windows ON DELETE CASCADE
 );
-
--- Where each smooth weighted round robin of a window stands (`lanes.py`).
-CREATE TABLE turns (
-    source        text        NOT NULL,
-    window_start  timestamptz NOT NULL,
-    ring          text        NOT NULL,                 -- what is shared out: admission or claims, of which group of kinds
-    name          text        NOT NULL,                 -- a lane, or a group of kinds
-    credit        bigint      NOT NULL,
-    PRIMARY KEY (source, window_start, ring, name),
-    FOREIGN KEY (source, window_start) REFERENCES windows ON DELETE CASCADE
-) WITH (fillfactor = 50);
 
 -- Links that did not enter the frontier, counted by reason, with one example each.
 CREATE TABLE rejected_links (
