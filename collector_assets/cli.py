@@ -37,7 +37,12 @@ if TYPE_CHECKING:
 DISAPPOINTED, MUST_CHANGE, UNAVAILABLE, REFUSED, INTERRUPTED = 1, 2, 3, 4, 130
 UI_PORT = 3000
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Recurring web collection as Dagster assets.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Recurring web collection as Dagster assets.",
+)
 out, err = Console(), Console(stderr=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON value on stdout.")]
@@ -52,7 +57,9 @@ def main() -> None:
         app()
     except CollectorError as error:
         err.print(f"collector: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(REFUSED if isinstance(error, Refused) else UNAVAILABLE if isinstance(error, Unavailable) else MUST_CHANGE)
+        sys.exit(
+            REFUSED if isinstance(error, Refused) else UNAVAILABLE if isinstance(error, Unavailable) else MUST_CHANGE
+        )
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 
@@ -99,7 +106,9 @@ def dev(port: Annotated[int, typer.Option(help="Port of the Dagster UI on 127.0.
                     dagster.wait_until_up()
                 if chosen != port:
                     out.print(f"port {port} is taken, using {chosen}")
-                out.print(f"Dagster UI: [bold]{dagster.url}[/]   demo site: http://{site.address}   log: {log}\nCtrl-C stops everything.")
+                out.print(
+                    f"Dagster UI: [bold]{dagster.url}[/]   demo site: http://{site.address}   log: {log}\nCtrl-C stops everything."
+                )
                 dagster.wait()
             except KeyboardInterrupt:
                 out.print("stopping; running windows finish what is under way")
@@ -120,7 +129,10 @@ def migrate_command() -> None:
 
 
 @app.command()
-def sources(check: Annotated[bool, typer.Option("--check", help="Fail when a source file is broken.")] = False, as_json: AsJson = False) -> None:
+def sources(
+    check: Annotated[bool, typer.Option("--check", help="Fail when a source file is broken.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """List the sources, and what is wrong with broken ones."""
     from collector_assets.registry import check as problems_of  # noqa: PLC0415
 
@@ -175,7 +187,10 @@ def collect_command(source: SourceName, window: WindowKey, as_json: AsJson = Fal
 
         defs, installation, _ = build(load_settings())
         installation.fetcher(chosen)
-        with _bar(f"{source} {window}", quiet=as_json) as (_, total), _watched(installation.database, chosen.name, window, total):
+        with (
+            _bar(f"{source} {window}", quiet=as_json) as (_, total),
+            _watched(installation.database, chosen.name, window, total),
+        ):
             done = runs.collect_window(defs, chosen, window)
     _print_run(done, as_json=as_json)
     if not done.is_complete or any(not check.passed and check.is_error for check in done.checks):
@@ -191,7 +206,10 @@ def status(source: Annotated[str | None, typer.Argument(metavar="[SOURCE]")] = N
     if source is not None:
         _registry(settings).get(source)
     with _running(settings) as ground, Database(ground.dsn) as database:
-        found = [use_case.window_status(database, row.source, row.window.key) for row in use_case.all_windows(database, source)]
+        found = [
+            use_case.window_status(database, row.source, row.window.key)
+            for row in use_case.all_windows(database, source)
+        ]
     rows = [_status_row(each) for each in found]
     if as_json:
         _print_json(rows)
@@ -244,7 +262,13 @@ def _opened(database: Database, source: str, window: str, wait_s: float) -> Wind
 @contextmanager
 def _bar(title: str, *, quiet: bool) -> Iterator[tuple[Callable[[Standing], None], Callable[[int, int], None]]]:
     """A progress bar, moved by a worker's progress or by (answered, planned)."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[note]}"))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
     with Progress(*columns, console=err, transient=True, disable=quiet) as progress:
         task = progress.add_task(title, total=None, note="")
 
@@ -321,7 +345,9 @@ def _print_run(done: RunSummary, *, as_json: bool) -> None:
             "checks": [{"stage": c.stage, "check": c.name, "passed": c.passed, "error": c.is_error, "message": c.message} for c in done.checks],
         })  # fmt: skip
         return
-    out.print(f"run {done.run_id}: {'succeeded' if done.succeeded else 'failed'}; materialized: {', '.join(done.materialized) or 'nothing'}")
+    out.print(
+        f"run {done.run_id}: {'succeeded' if done.succeeded else 'failed'}; materialized: {', '.join(done.materialized) or 'nothing'}"
+    )
     _print_checks(done)
     if done.error:
         err.print(done.error, style="red", markup=False, soft_wrap=True)
@@ -329,15 +355,26 @@ def _print_run(done: RunSummary, *, as_json: bool) -> None:
 
 def _print_checks(done: RunSummary) -> None:
     verdicts = {(True, True): "passed", (True, False): "passed", (False, True): "FAILED", (False, False): "warned"}
-    rows = [{"asset": c.stage, "check": c.name, "result": verdicts[c.passed, c.is_error], "message": c.message} for c in done.checks]
+    rows = [
+        {"asset": c.stage, "check": c.name, "result": verdicts[c.passed, c.is_error], "message": c.message}
+        for c in done.checks
+    ]
     _print_table("Asset checks", rows, ("asset", "check", "result", "message"))
 
 
 def _show_tour(done: Any) -> None:
     summary = done.summary
-    lab = [{"candidate": name, "ended": state, "attempts": attempts} for name, (state, attempts) in summary["lab"]["outcomes"].items()]
+    lab = [
+        {"candidate": name, "ended": state, "attempts": attempts}
+        for name, (state, attempts) in summary["lab"]["outcomes"].items()
+    ]
     _print_table("The lab, request by request", lab, ("candidate", "ended", "attempts"))
-    facts = [{"part": part, "fact": name, "value": value} for part in ("lab", "shop", "rerun") for name, value in summary[part].items() if name != "outcomes"]
+    facts = [
+        {"part": part, "fact": name, "value": value}
+        for part in ("lab", "shop", "rerun")
+        for name, value in summary[part].items()
+        if name != "outcomes"
+    ]
     _print_table("What the databases and the site's own log say", facts, ("part", "fact", "value"))
     for title, run in done.runs:
         out.print(f"\n[bold]{title}[/]: run {run.run_id}")

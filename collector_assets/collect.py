@@ -8,7 +8,6 @@ Several workers on one window, in any number of processes and hosts, share it th
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import math
 import os
@@ -42,7 +41,6 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SLOT_LEASE = timedelta(seconds=3)
-SLOT_TURN = timedelta(seconds=1)
 CLAIM_AHEAD_S = 0.1
 """How much work is claimed ahead of sending, in seconds of sending: what a kill -9 may cost in attempts."""
 MOST_CLAIMED = 256
@@ -112,20 +110,60 @@ class _Desk:
     """One budget key: the slots held on it and the leases waiting for them."""
 
     demand: budget.Demand
-    gap_s: float
-    permissions: dict[int, Permission] = field(default_factory=dict)
+    senders: dict[asyncio.Task[None], Permission] = field(default_factory=dict)
+    permissions: tuple[Permission, ...] = ()
+    """Those in hand; replaced, never changed: the heartbeat reads it from its thread."""
     leases: deque[Lease] = field(default_factory=deque)
     claiming: asyncio.Task[None] | None = None
     is_dry: bool = False
+    """The last claim found less than it asked for."""
     answers: int = 0
     since: float = field(default_factory=time.monotonic)
     pulse: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.leases) or not self.is_dry
 
     def claim_size(self) -> int:
         """What may be sent in the next moment: at least a request per slot, at most CLAIM_AHEAD_S of sending."""
         elapsed = max(time.monotonic() - self.since, 0.05)
         ahead = math.ceil(self.answers / elapsed * CLAIM_AHEAD_S)
         return max(len(self.permissions), min(ahead, MOST_CLAIMED))
+
+    def wake(self) -> None:
+        """There may be work again."""
+        self.is_dry = False
+        self.pulse.set()
+
+
+@dataclass(slots=True)
+class _Idleness:
+    """How long nothing has moved in the window, by us or by others."""
+
+    since: float = field(default_factory=time.monotonic)
+    to_fetch: int = -1
+
+    def seen(self, to_fetch: int, *, is_busy: bool, now: float) -> None:
+        if is_busy or to_fetch != self.to_fetch:
+            self.since, self.to_fetch = now, to_fetch
+
+    def lasts(self, now: float) -> float:
+        return now - self.since
+
+
+@dataclass(slots=True)
+class _Metronome:
+    """Says yes once per interval."""
+
+    every_s: float
+    next_at: float = field(default_factory=time.monotonic)
+
+    def is_due(self, now: float) -> bool:
+        if now < self.next_at:
+            return False
+        self.next_at = now + self.every_s
+        return True
 
 
 def run(
@@ -144,7 +182,13 @@ def run(
     and propagates; after a lost database they run out by themselves.
     """
     worker = Worker(
-        source=source, window=window, kinds=kinds, database=database, archive=archive, fetcher=fetcher, progress=progress
+        source=source,
+        window=window,
+        kinds=kinds,
+        database=database,
+        archive=archive,
+        fetcher=fetcher,
+        progress=progress,
     )
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -218,7 +262,7 @@ class Worker:
                 self._depositor.store(batch)
             self._release(list(self._held.values()))
             for key, desk in sorted(self._desks.items()):
-                self._give_back(key, desk, list(desk.permissions))
+                self._leave(key, desk)
         except (psycopg.Error, CollectorError, OSError) as error:
             LOG.warning("leases and slots could not be given back, they run out by themselves: %s", error)
         finally:
@@ -242,25 +286,23 @@ class Worker:
         """Open a desk per budget key with work; decide when there is nothing more to wait for."""
         turn_ends = self._began + self._source.turn.total_seconds()
         desks: dict[str, asyncio.Task[None]] = {}
-        idle_since, last_to_fetch, next_line = time.monotonic(), -1, time.monotonic() + PROGRESS_EVERY_S
+        idle, lines = _Idleness(), _Metronome(PROGRESS_EVERY_S)
         try:
             while True:
                 self._changed.clear()
                 due = await self._transact(self._look)
                 now = time.monotonic()
-                if due.to_fetch != last_to_fetch or desks:
-                    idle_since, last_to_fetch = now, due.to_fetch
-                if due.to_fetch == 0 and not desks and not self._busy:
-                    return Ending.DRAINED, None
+                is_busy = bool(desks) or self._is_depositing
+                idle.seen(due.to_fetch, is_busy=is_busy, now=now)
                 if now >= turn_ends:
                     return await self._finish_turn(desks), due.next_due_in
-                for key, ready in due.by_key.items():
-                    if ready and key not in desks:
-                        desks[key] = asyncio.create_task(self._work(key))
-                if not desks and not self._busy and self._is_hopeless(due, now - idle_since):
-                    return Ending.WAITING, due.next_due_in
-                if now >= next_line:
-                    next_line = now + PROGRESS_EVERY_S
+                self._open_desks(desks, due)
+                if not desks and not self._is_depositing:
+                    if due.to_fetch == 0:
+                        return Ending.DRAINED, None
+                    if self._is_hopeless(due, idle.lasts(now)):
+                        return Ending.WAITING, due.next_due_in
+                if lines.is_due(now):
                     self._progress(self._standing(due))
                 await self._pause(desks, depositing, due)
                 for key in [key for key, task in desks.items() if task.done()]:
@@ -270,8 +312,15 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*desks.values(), return_exceptions=True)
 
+    def _open_desks(self, desks: dict[str, asyncio.Task[None]], due: frontier.Due) -> None:
+        for key in [key for key, ready in due.by_key.items() if ready]:
+            if key not in desks:
+                desks[key] = asyncio.create_task(self._work(key))
+            elif key in self._desks:
+                self._desks[key].wake()
+
     @property
-    def _busy(self) -> bool:
+    def _is_depositing(self) -> bool:
         return bool(self._outbox) or self._in_deposit > 0
 
     def _look(self, connection: Connection) -> frontier.Due:
@@ -284,7 +333,9 @@ class Worker:
         patience = self._source.patience.total_seconds()
         return waited_s + (due.next_due_in or 0.0) > patience
 
-    async def _pause(self, desks: dict[str, asyncio.Task[None]], depositing: asyncio.Task[None], due: frontier.Due) -> None:
+    async def _pause(
+        self, desks: dict[str, asyncio.Task[None]], depositing: asyncio.Task[None], due: frontier.Due
+    ) -> None:
         """Until something may have changed: a desk closed, a batch was stored, or it is time to look again."""
         changed = asyncio.create_task(self._changed.wait())
         limit = LOOK_AGAIN_S if due.next_due_in is None else min(LOOK_AGAIN_S, max(due.next_due_in, 0.01))
@@ -317,76 +368,101 @@ class Worker:
 
     async def _work(self, key: str) -> None:
         """Hold slots on a budget key while there is work for them."""
-        desk = self._desks[key] = _Desk(demand=self._demand(key), gap_s=self._source.budget.gap.total_seconds())
-        senders: dict[int, asyncio.Task[None]] = {}
+        desk = self._desks[key] = _Desk(demand=self._demand(key))
+        ask_at = 0.0
         try:
-            while not self._stopping:
-                retry_in = await self._take_slots(key, desk, senders)
-                if not senders and desk.is_dry:
-                    break
-                desk.pulse.clear()
-                pulse = asyncio.create_task(desk.pulse.wait())
-                await asyncio.wait({pulse, *senders.values()}, timeout=retry_in, return_when=asyncio.FIRST_COMPLETED)
-                pulse.cancel()
-                await self._retire(key, desk, senders)
-                if desk.is_dry and not senders:
-                    break
-            if senders:
-                await asyncio.wait(senders.values())
+            while desk.senders or (desk.has_work and not self._stopping):
+                back, want = self._ended(desk), self._wanted(desk)
+                if back or (want and time.monotonic() >= ask_at):
+                    ask_at = time.monotonic() + await self._exchange(key, desk, back, want)
+                    continue
+                await self._until_something(desk, max(0.0, ask_at - time.monotonic()) if want else None)
         finally:
-            for task in senders.values():
+            for task in desk.senders:
                 task.cancel()
-            await asyncio.gather(*senders.values(), return_exceptions=True)
+            await asyncio.gather(*desk.senders, return_exceptions=True)
             await self._close(key, desk)
 
-    async def _take_slots(self, key: str, desk: _Desk, senders: dict[int, asyncio.Task[None]]) -> float | None:
-        """Ask for the slots still wanted; the seconds until asking again makes sense (nothing: no need)."""
-        want = min(self._source.in_flight, self._source.budget.slots) - len(desk.permissions)
-        if want <= 0 or (desk.is_dry and not desk.leases):
-            return None
-        before = time.monotonic()
-        acquired = await self._transact(
-            lambda connection: budget.acquire(
-                connection, demand=desk.demand, holder=self.name, want=want, lease=SLOT_LEASE, turn=SLOT_TURN
-            )
-        )
-        after = time.monotonic()
-        desk.gap_s = acquired.gap_s
-        for grant in acquired.grants:
-            permission = Permission(grant, before=before, after=after)
-            desk.permissions[grant.slot] = permission
-            senders[grant.slot] = asyncio.create_task(self._send(key, desk, permission))
-        return acquired.retry_in_s if len(acquired.grants) < want else None
+    def _wanted(self, desk: _Desk) -> int:
+        """Slots to ask for; none without work for them."""
+        if self._stopping or not desk.has_work:
+            return 0
+        return max(0, min(self._source.in_flight, self._source.budget.slots) - len(desk.senders))
 
-    async def _retire(self, key: str, desk: _Desk, senders: dict[int, asyncio.Task[None]]) -> None:
-        """Give back the slots whose senders have ended."""
-        ended = [slot for slot, task in senders.items() if task.done()]
-        for slot in ended:
-            await senders.pop(slot)
-        if ended:
-            await asyncio.to_thread(self._give_back, key, desk, ended)
+    def _ended(self, desk: _Desk) -> list[Permission]:
+        """The permissions whose senders have ended; an error of a sender is raised here."""
+        ended = [task for task in desk.senders if task.done()]
+        back = [desk.senders.pop(task) for task in ended]
+        for task in ended:
+            task.result()
+        return back
+
+    async def _exchange(self, key: str, desk: _Desk, back: Sequence[Permission], want: int) -> float:
+        """Give back and acquire in one transaction; the seconds until it makes sense to ask again."""
+        before = time.monotonic()
+        acquired = await self._transact(lambda connection: self._exchange_now(connection, key, desk, back, want))
+        after = time.monotonic()
+        if acquired is not None:
+            for grant in acquired.grants:
+                permission = Permission(grant, gap_s=acquired.gap_s, before=before, after=after)
+                desk.senders[asyncio.create_task(self._send(key, desk, permission))] = permission
+        desk.permissions = tuple(desk.senders.values())
+        return acquired.retry_in_s if acquired is not None else LOOK_AGAIN_S
+
+    def _exchange_now(
+        self, connection: Connection, key: str, desk: _Desk, back: Sequence[Permission], want: int
+    ) -> budget.Acquired | None:
+        now = time.monotonic()
+        returned = [permission.returned(now) for permission in back]
+        if want:
+            return budget.acquire(
+                connection, demand=desk.demand, holder=self.name, want=want, lease=SLOT_LEASE, returned=returned
+            )
+        budget.give_back(connection, budget_key=key, holder=self.name, returned=returned)
+        return None
+
+    async def _until_something(self, desk: _Desk, within_s: float | None) -> None:
+        """Until a sender ends, work may have come, or it is time to ask again."""
+        desk.pulse.clear()
+        pulse = asyncio.create_task(desk.pulse.wait())
+        await asyncio.wait({pulse, *desk.senders}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        pulse.cancel()
 
     async def _close(self, key: str, desk: _Desk) -> None:
+        """Everything back: unsent leases, slots, the place in the queue."""
         if desk.claiming:
             await asyncio.gather(desk.claiming, return_exceptions=True)
         leases, desk.leases = list(desk.leases), deque()
         await asyncio.to_thread(self._release, leases)
-        await asyncio.to_thread(self._give_back, key, desk, list(desk.permissions))
+        await asyncio.to_thread(self._leave, key, desk)
         del self._desks[key]
         self._changed.set()
 
+    def _leave(self, key: str, desk: _Desk) -> None:
+        back, desk.permissions = list(desk.senders.values()), ()
+        desk.senders.clear()
+        now = time.monotonic()
+        with self._database.transaction() as connection:
+            returned = [permission.returned(now) for permission in back]
+            budget.give_back(connection, budget_key=key, holder=self.name, returned=returned)
+            budget.stop_waiting(connection, budget_key=key, holder=self.name)
+
     async def _send(self, key: str, desk: _Desk, permission: Permission) -> None:
         """Serial sending in one slot, the gap between an answer's end and the next start."""
-        while not self._stopping and not permission.is_over(time.monotonic()):
+        while not self._stopping:
             await self._room.wait()
-            if (wait := permission.wait_s(time.monotonic())) > 0:
-                await asyncio.sleep(wait)
+            wait_s = permission.wait_s(time.monotonic())
+            if wait_s == math.inf:
+                return
+            if wait_s > 0:
+                await asyncio.sleep(min(wait_s, LOOK_AGAIN_S))
+                continue
             lease = await self._next_lease(key, desk)
             if lease is None:
                 return
             if not permission.may_start(time.monotonic()):
                 desk.leases.appendleft(lease)
-                return
+                continue
             answered = await self._fetch(lease, desk, permission)
             if answered is not None:
                 desk.answers += 1
@@ -407,11 +483,11 @@ class Worker:
         permission.started(time.monotonic())
         ended_at: float | None = None
         try:
-            answer = await self._fetcher.fetch(request, lambda: permission.may_start(time.monotonic()))
-            ended_at = answer.ended_at if not isinstance(answer, NotSent) else None
+            answer = await self._fetcher.fetch(request, lambda: permission.may_send(time.monotonic()))
+            ended_at = answer.ended_at
         finally:
             # An interrupted request was under way until now.
-            permission.ended(ended_at if ended_at is not None else time.monotonic(), desk.gap_s)
+            permission.ended(time.monotonic() if ended_at is None else ended_at)
         if isinstance(answer, NotSent):
             desk.leases.appendleft(lease)
             return None
@@ -499,7 +575,7 @@ class Worker:
             for item in batch:
                 self._held.pop(item.lease.request_id, None)
 
-    # --- What is held --------------------------------------------------------------------------------------------------
+    # --- What is held -----------------------------------------------------------------------------------------------
 
     def _beat(self, connection: Connection) -> None:
         """Renew slots, then leases; on the heartbeat's thread and connection."""
@@ -516,17 +592,27 @@ class Worker:
                 self._held.pop(request_id, None)
 
     def _renew_slots(self, connection: Connection, key: str, desk: _Desk) -> None:
-        permissions = dict(desk.permissions)
+        permissions = desk.permissions
         if not permissions:
             return
         before = time.monotonic()
-        served = {slot: permission.take_served() for slot, permission in permissions.items()}
         renewed = budget.renew(
-            connection, demand=desk.demand, holder=self.name, served=served, lease=SLOT_LEASE
+            connection,
+            budget_key=key,
+            holder=self.name,
+            held=[permission.held() for permission in permissions],
+            lease=SLOT_LEASE,
+            deadline=desk.demand.deadline,
         )
-        desk.gap_s = renewed.gap_s
-        for slot, permission in permissions.items():
-            permission.renewed(before, renewed.slots.get(slot))
+        after = time.monotonic()
+        for permission in permissions:
+            permission.renewed(
+                renewed.slots.get(permission.slot),
+                gap_s=renewed.gap_s,
+                closed_for_s=renewed.closed_for_s,
+                before=before,
+                after=after,
+            )
 
     def _demand(self, key: str) -> budget.Demand:
         limits = self._source.budget
@@ -550,15 +636,6 @@ class Worker:
                     self._start,
                     [frontier.Released(request_id=lease.request_id, fence=lease.fence) for lease in mine],
                 )
-
-    def _give_back(self, key: str, desk: _Desk, slots: Sequence[int]) -> None:
-        now = time.monotonic()
-        back = {}
-        for slot in slots:
-            permission = desk.permissions.pop(slot)
-            back[slot] = (permission.take_served(), permission.gap_left(now))
-        with self._database.transaction() as connection:
-            budget.give_back(connection, budget_key=key, holder=self.name, slots=back)
 
     async def _transact(self, unit: Callable[[Connection], T]) -> T:
         def work() -> T:

@@ -247,4 +247,3 @@ def _fresh_page(item: Answered, window: Window, limit: int) -> Page:
         fetched_at=answer.fetched_at, window=window, kind=lease.kind, entity=lease.entity, lane=lease.lane,
         referrer=lease.referrer, hints=lease.hints,
     )  # fmt: skip
-

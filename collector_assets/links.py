@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from collector_assets import html, urls
+from collector_assets import urls
 from collector_assets.contract import Link, Page, Source
 from collector_assets.request import NewRequest, stored_headers, unique_key
 from collector_assets.storable import clean_text
@@ -39,7 +39,7 @@ def of_page(source: Source, page: Page, depth: int) -> Found:
     discover = source.kind_map[page.kind].discover
     if discover is None:
         return Found()
-    return _sort(source, list(discover(page)), base=html.base_url(page), referrer=page.url, depth=depth + 1)
+    return _sort(source, list(discover(page)), base=page.base_url, referrer=page.url, depth=depth + 1)
 
 
 def _sort(source: Source, links: Iterable[Link], *, base: str, referrer: str | None, depth: int) -> Found:

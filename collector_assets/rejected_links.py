@@ -24,7 +24,13 @@ class RejectedLinks:
 
 
 def count(
-    connection: Connection, source: str, window_start: datetime, reason: str, number: int, example: str, referrer: str | None
+    connection: Connection,
+    source: str,
+    window_start: datetime,
+    reason: str,
+    number: int,
+    example: str,
+    referrer: str | None,
 ) -> None:
     """Add to the count of a reason; the first example is kept."""
     connection.execute(

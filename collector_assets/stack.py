@@ -65,7 +65,9 @@ def dagster_home() -> Path:
         if (folder / "dagster.yaml").is_file():
             return folder.absolute()
     raise ConfigurationError(
-        "DAGSTER_HOME", f"no dagster.yaml in {' or '.join(str(folder) for folder in folders)}", "Run in the project's folder"
+        "DAGSTER_HOME",
+        f"no dagster.yaml in {' or '.join(str(folder) for folder in folders)}",
+        "Run in the project's folder",
     )
 
 
@@ -139,7 +141,9 @@ def _prepare(state: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise ConfigurationError("COLLECTOR_STATE", f"{state} cannot be written ({error.strerror})", "Name a writable folder") from error
+        raise ConfigurationError(
+            "COLLECTOR_STATE", f"{state} cannot be written ({error.strerror})", "Name a writable folder"
+        ) from error
 
 
 def _sqlalchemy(dsn: str) -> str:
@@ -147,4 +151,6 @@ def _sqlalchemy(dsn: str) -> str:
     for scheme in ("postgresql://", "postgres://"):
         if dsn.startswith(scheme):
             return "postgresql+psycopg2://" + dsn.removeprefix(scheme)
-    raise ConfigurationError("COLLECTOR_DAGSTER_URL", "not set, and COLLECTOR_DSN is not a URL", "Set it to postgresql+psycopg2://…")
+    raise ConfigurationError(
+        "COLLECTOR_DAGSTER_URL", "not set, and COLLECTOR_DSN is not a URL", "Set it to postgresql+psycopg2://…"
+    )

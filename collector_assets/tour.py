@@ -99,7 +99,7 @@ def shop_summary(database: Database, shop: Source, window: str) -> dict[str, Any
     return {
         "listing_pages": status.counts.by_kind("listing").planned,
         "frontier": details.planned,
-        "raw_pages": status.pages.good_by_kind.get("detail", 0),
+        "raw_pages": status.pages.ok_by_kind.get("detail", 0),
         **facts,
         "unique_urls": len({row.url for row in rows if row.kind == "detail"}),
     }
