@@ -93,8 +93,8 @@ class Permission:
         return not self.in_flight and self.not_before <= now < self._not_after and not self.is_over(now)
 
     def wait_s(self, now: float) -> float:
-        """Seconds until the slot is ready; infinite when it is in use, over or no longer held by then."""
-        if self.in_flight or self.is_over(now) or max(now, self.not_before) >= self._not_after:
+        """Seconds until the slot is ready (a lease shorter than that is renewed meanwhile); infinite when it has ended."""
+        if self.in_flight or self.is_lost(now) or self.is_over(now):
             return inf
         return max(0.0, self.not_before - now)
 
