@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import monotonic
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from collector_assets import outcome
@@ -150,6 +151,7 @@ class _Attempt:
     ip: str | None = None
     connection: aiohttp.connector.Connection | None = None
     transport: asyncio.Transport | None = None
+    content: aiohttp.StreamReader | None = None
     secrets: dict[str, Secret] = field(default_factory=dict)
     """By header name in lower case."""
     values: list[str] = field(default_factory=list)
@@ -163,6 +165,11 @@ class _Attempt:
         peer = self.transport.get_extra_info("peername") if self.transport else None
         self.ip = peer[0] if peer else None
         self.requested_at, self.is_sent = datetime.now(UTC), True
+
+    def connection_ended(self) -> None:
+        """End the body too: aiohttp leaves its reader waiting when it closes because chunks stopped making sense."""
+        if self.content is not None and not self.content.is_eof() and self.content.exception() is None:
+            self.content.set_exception(aiohttp.ClientPayloadError())
 
     def abort(self) -> None:
         """Close the connection, also one with bytes still to be sent."""
@@ -231,7 +238,8 @@ class _Connector(aiohttp.TCPConnector):
             resolver=_Resolver(egress), use_dns_cache=False, limit=connections, keepalive_timeout=KEEP_ALIVE_S
         )
         self._egress = egress
-        self._used: WeakSet[asyncio.Protocol] = WeakSet()
+        self._latest: WeakKeyDictionary[asyncio.Protocol, _Attempt] = WeakKeyDictionary()
+        """The latest attempt on each connection."""
 
     async def connect(
         self,
@@ -245,7 +253,7 @@ class _Connector(aiohttp.TCPConnector):
             raise _Resent
         self._egress.check(req.url.raw_host or "")
         connection = await super().connect(req, traces, timeout)
-        while self._is_stale(connection):
+        while (protocol := connection.protocol) in self._latest and _has_waiting(connection):
             connection.close()
             connection = await super().connect(req, traces, timeout)
         try:
@@ -253,19 +261,29 @@ class _Connector(aiohttp.TCPConnector):
         except BaseException:
             connection.release()
             raise
+        if protocol is not None:
+            self._know(protocol, attempt)
         return connection
 
-    def _is_stale(self, connection: aiohttp.connector.Connection) -> bool:
-        """Whether a connection from the pool was closed, or holds bytes of no answer, which the loop has yet to see."""
-        protocol, transport = connection.protocol, connection.transport
-        if protocol is None or transport is None:
-            return True
-        if protocol not in self._used:
-            self._used.add(protocol)
-            return False
-        waiting = select.poll()
-        waiting.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
-        return bool(waiting.poll(0))
+    def _know(self, protocol: ResponseHandler, attempt: _Attempt) -> None:
+        if protocol not in self._latest and (closed := protocol.closed) is not None:
+            closed.add_done_callback(lambda closed: self._ended(protocol, closed))
+        self._latest[protocol] = attempt
+
+    def _ended(self, protocol: ResponseHandler, closed: asyncio.Future[None]) -> None:
+        if not closed.cancelled():
+            closed.exception()  # seen: asyncio would log it
+        if (attempt := self._latest.get(protocol)) is not None:
+            attempt.connection_ended()
+
+
+def _has_waiting(connection: aiohttp.connector.Connection) -> bool:
+    """Whether an idle connection was closed, or holds bytes of no answer, which the loop has yet to see."""
+    if connection.transport is None:
+        return True
+    waiting = select.poll()
+    waiting.register(connection.transport.get_extra_info("socket").fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 @lru_cache(maxsize=64)
@@ -288,6 +306,7 @@ class _Body:
 
 async def _received(answer: aiohttp.ClientResponse, request: FetchRequest, attempt: _Attempt) -> _Body:
     """The body up to its end, the cap, a deadline or a disconnect; the connection is free or closed after it."""
+    attempt.content = answer.content
     if answer.content.at_eof():
         return _Body(content=b"")
     declared = answer.content_length

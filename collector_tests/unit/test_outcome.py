@@ -56,7 +56,7 @@ class TestStatus:
             (999, Outcome.UNEXPECTED_STATUS),
         ],
     )
-    def test_means(self, status, meaning):
+    def test_means(self, status: int, meaning: Outcome):
         assert of_status(status) is meaning
 
     def test_only_502_503_and_504_are_retried(self):

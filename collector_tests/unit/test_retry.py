@@ -43,7 +43,9 @@ class TestBackoff:
         most=st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=400)),
         seed=st.integers(),
     )
-    def test_every_wait_is_between_nothing_and_the_most_with_jitter(self, attempt, first, most, seed):
+    def test_every_wait_is_between_nothing_and_the_most_with_jitter(
+        self, attempt: int, first: timedelta, most: timedelta, seed: int
+    ):
         wait = Backoff(first=first, most=most).wait(attempt, chance(seed))
 
         assert timedelta(0) <= wait <= most * 1.25 + timedelta(microseconds=1)
