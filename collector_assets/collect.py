@@ -16,16 +16,16 @@ import socket
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 import uvloop
 
-from collector_assets import budget, frontier
+from collector_assets import budget, frontier, interrupts
 from collector_assets.archive import Archive
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
@@ -190,11 +190,12 @@ def run(
         fetcher=fetcher,
         progress=progress,
     )
-    try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(worker.drain())
-    finally:
-        worker.let_go()
+    with interrupts.held_back() as interrupted:
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(interrupted.stoppable(worker.drain()))
+        finally:
+            worker.let_go()
 
 
 class Worker:
@@ -228,6 +229,9 @@ class Worker:
         self._room.set()
         self._stopping = False
         self._in_deposit = 0
+        self._in_flight = 0
+        self._links_expected = 0
+        """Answers of discovering kinds that are not in the database yet."""
         self._tally = _Tally()
         self._began = time.monotonic()
         self._heartbeat = Heartbeat(
@@ -239,6 +243,7 @@ class Worker:
     async def drain(self) -> Collected:
         """Until drained, waiting or out of time."""
         self._fetcher = self._make_fetcher()
+        self._next_deposit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._heartbeat.start()
         depositing = asyncio.create_task(self._deposit_all())
         try:
@@ -374,7 +379,7 @@ class Worker:
             while desk.senders or (desk.has_work and not self._stopping):
                 back, want = self._ended(desk), self._wanted(desk)
                 if back or (want and time.monotonic() >= ask_at):
-                    ask_at = time.monotonic() + await self._exchange(key, desk, back, want)
+                    ask_at = time.monotonic() + await _to_its_end(self._exchange(key, desk, back, want))
                     continue
                 await self._until_something(desk, max(0.0, ask_at - time.monotonic()) if want else None)
         finally:
@@ -481,11 +486,13 @@ class Worker:
             max_bytes=source.max_bytes,
         )
         permission.started(time.monotonic())
+        self._in_flight += 1
         ended_at: float | None = None
         try:
             answer = await self._fetcher.fetch(request, lambda: permission.may_send(time.monotonic()))
             ended_at = answer.ended_at
         finally:
+            self._in_flight -= 1
             # An interrupted request was under way until now.
             permission.ended(time.monotonic() if ended_at is None else ended_at)
         if isinstance(answer, NotSent):
@@ -503,9 +510,14 @@ class Worker:
                 lease = desk.leases.popleft()
                 if lease.request_id in self._held:
                     return lease
-            if desk.claiming is None:
+            if desk.claiming is not None:
+                await asyncio.wait({desk.claiming})
+            elif self._links_expected:
+                # A listing is on its way into the database; keeping the slot is cheaper than asking for it again.
+                await self._deposited()
+                desk.is_dry = False
+            else:
                 return None
-            await asyncio.wait({desk.claiming})
         return None
 
     async def _claim(self, key: str, desk: _Desk) -> None:
@@ -540,7 +552,12 @@ class Worker:
 
     # --- Answers -----------------------------------------------------------------------------------------------------
 
+    async def _deposited(self) -> None:
+        """Until the deposit that is next has been made."""
+        await asyncio.wait({self._next_deposit})
+
     def _put(self, answered: Answered) -> None:
+        self._links_expected += self._leads_further(answered)
         self._outbox.append(answered)
         self._outbox_bytes += len(getattr(answered.answer, "body", b""))
         if len(self._outbox) >= MOST_WAITING_ANSWERS or self._outbox_bytes >= MOST_WAITING_BYTES:
@@ -552,7 +569,7 @@ class Worker:
         while not (self._stopping and not self._outbox):
             await self._wake.wait()
             self._wake.clear()
-            if len(self._outbox) < MOST_DEPOSITED:
+            if self._in_flight and len(self._outbox) < MOST_DEPOSITED:
                 await asyncio.sleep(LINGER_S)
             while self._outbox:
                 await self._deposit()
@@ -566,9 +583,15 @@ class Worker:
             self._tally.add(await asyncio.to_thread(self._depositor.store, batch))
         finally:
             self._in_deposit = 0
+            self._links_expected -= sum(map(self._leads_further, batch))
             self._forget(batch)
             self._room.set()
             self._changed.set()
+            made, self._next_deposit = self._next_deposit, asyncio.get_running_loop().create_future()
+            made.set_result(None)
+
+    def _leads_further(self, answered: Answered) -> bool:
+        return answered.lease.kind in self._source.with_discover
 
     def _forget(self, batch: Sequence[Answered]) -> None:
         with self._held_lock:
@@ -643,3 +666,13 @@ class Worker:
                 return unit(connection)
 
         return await asyncio.to_thread(work)
+
+
+async def _to_its_end(step: Coroutine[Any, Any, T]) -> T:
+    """The step; a cancellation waits for its end: slots that it took must be known to be given back."""
+    task = asyncio.ensure_future(step)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
