@@ -438,7 +438,7 @@ def _problem(of: type, name: str, found: Mapping[str, Any]) -> str:
             return "fields are given by name"
         case "time_delta_type":
             return f"{found['input']!r} is not a length of time: write seconds(2), minutes(2), hours(2) or days(2)"
-        case "is_instance_of" | "dataclass_type" if name == "window":
+        case "dataclass_exact_type" if name == "window":
             return f"{_short(found['input'])} is no schedule: write Daily(start=…), Hourly(start=…) or Cron(…, start=…)"
         case _:
             return f"{found['msg'][0].lower()}{found['msg'][1:]}, not {_short(found['input'])}"

@@ -104,7 +104,7 @@ def _gather(node: LexborNode, parts: list[str]) -> None:
         tag = child.tag
         if tag == "-text":
             parts.append(child.text_content or "")
-        elif tag is None or tag in _UNSEEN:
+        elif tag is None or tag in _UNSEEN or tag.startswith("-"):  # "-": comments and the like
             continue
         elif tag in _INLINE:
             _gather(child, parts)

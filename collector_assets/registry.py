@@ -28,6 +28,7 @@ from collector_assets import contract, urls
 from collector_assets import sources as bundled_sources
 from collector_assets.contract import Source
 from collector_assets.errors import ContractError, NotBuiltYet, UnknownSource
+from collector_assets.validation import Judge
 
 ENTRY_POINTS: Final = "collector_assets.sources"
 _FOLDERS: Final = "collector_source_folder_"
@@ -108,11 +109,16 @@ def load_one(locator: str) -> Source:
 
 
 def check(registry: Registry) -> tuple[str, ...]:
-    """Everything that is wrong, one line each: broken files, and sources that another process could not find again."""
+    """Everything that is wrong, one line each.
+
+    Broken files; sources that another process would not find again; schemas that say what no single row can answer.
+    """
     problems = [str(each) for each in registry.broken]
     for each in registry.loaded:
         try:
-            load_one(each.locator)
+            source = load_one(each.locator)
+            for record_type in source.schemas:
+                Judge(source, record_type)
         except Exception as error:  # noqa: BLE001  whatever a file does when it is imported again
             problems.append(str(_located(error, each.file)))
     return tuple(problems)
