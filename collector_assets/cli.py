@@ -1,5 +1,8 @@
-"""The command line. Exit codes: 0 done · 1 it ran and the result is not what you want · 2 something must be changed
-first · 3 unavailable, try again · 4 refused · 130 interrupted."""
+"""The command line.
+
+Exit codes: 0 done; 1 it ran, and the result is not what you want; 2 something must be changed first; 3 unavailable, try
+again; 4 refused; 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -67,8 +71,8 @@ def main() -> None:
 @app.command()
 def demo() -> None:
     """Collect the demo's lab and shop as real Dagster runs, the shop twice, and print what happened."""
-    from collector_assets import tour  # noqa: PLC0415  heavy imports only where used
-    from collector_assets.demo import DemoSite  # noqa: PLC0415
+    from collector_assets import tour
+    from collector_assets.demo import DemoSite
 
     settings = load_settings()
     with _running(settings) as ground:
@@ -76,12 +80,12 @@ def demo() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with DemoSite(port=0, log=folder / "arrivals.jsonl") as site:
             os.environ.update(ground.environment(), COLLECTOR_DEMO_SITE=site.address)
-            from collector_assets.definitions import build  # noqa: PLC0415
+            from collector_assets.definitions import build
 
             defs, installation, registry = build(load_settings())
             done = tour.take(
                 defs=defs, lab=registry.get("lab"), shop=registry.get("shop"), database=installation.database,
-                site=site, folder=folder, say=lambda text: out.print(f"[bold]›[/] {text}"),
+                site=site, folder=folder, say=lambda text: out.print(f"[bold]>[/] {text}"),
             )  # fmt: skip
     _show_tour(done)
     out.print(f"\nSummary: {folder / 'summary.json'}   ·   the same data in the Dagster UI: [bold]make dev[/]")
@@ -92,7 +96,7 @@ def demo() -> None:
 @app.command()
 def dev(port: Annotated[int, typer.Option(help="Port of the Dagster UI on 127.0.0.1.")] = UI_PORT) -> None:
     """The Dagster UI, its daemon and the demo site on the local Postgres; Ctrl-C stops all of it."""
-    from collector_assets.demo import DemoSite  # noqa: PLC0415
+    from collector_assets.demo import DemoSite
 
     settings = load_settings()
     with _running(settings) as ground:
@@ -107,7 +111,8 @@ def dev(port: Annotated[int, typer.Option(help="Port of the Dagster UI on 127.0.
                 if chosen != port:
                     out.print(f"port {port} is taken, using {chosen}")
                 out.print(
-                    f"Dagster UI: [bold]{dagster.url}[/]   demo site: http://{site.address}   log: {log}\nCtrl-C stops everything."
+                    f"Dagster UI: [bold]{dagster.url}[/]   demo site: http://{site.address}   log: {log}\n"
+                    "Ctrl-C stops everything."
                 )
                 dagster.wait()
             except KeyboardInterrupt:
@@ -134,7 +139,7 @@ def sources(
     as_json: AsJson = False,
 ) -> None:
     """List the sources, and what is wrong with broken ones."""
-    from collector_assets.registry import check as problems_of  # noqa: PLC0415
+    from collector_assets.registry import check as problems_of
 
     found = _registry(load_settings())
     problems = list(problems_of(found))
@@ -157,7 +162,7 @@ def work(
     as_json: AsJson = False,
 ) -> None:
     """One more pair of hands on an open window, in this process; stops when nothing is left to fetch."""
-    from collector_assets import collect  # noqa: PLC0415
+    from collector_assets import collect
 
     settings = load_settings()
     chosen = _registry(settings).get(source)
@@ -182,8 +187,8 @@ def collect_command(source: SourceName, window: WindowKey, as_json: AsJson = Fal
     chosen = _registry(settings).get(source)
     with _running(settings) as ground:
         os.environ.update(ground.environment())
-        from collector_assets.definitions import build  # noqa: PLC0415
-        from collector_assets.graph import runs  # noqa: PLC0415
+        from collector_assets.definitions import build
+        from collector_assets.graph import runs
 
         defs, installation, _ = build(load_settings())
         installation.fetcher(chosen)
@@ -200,7 +205,7 @@ def collect_command(source: SourceName, window: WindowKey, as_json: AsJson = Fal
 @app.command()
 def status(source: Annotated[str | None, typer.Argument(metavar="[SOURCE]")] = None, as_json: AsJson = False) -> None:
     """Windows and queues: depth by state, oldest waiting, attempts."""
-    from collector_assets import status as use_case  # noqa: PLC0415
+    from collector_assets import status as use_case
 
     settings = load_settings()
     if source is not None:
@@ -229,13 +234,13 @@ def _running(settings: Settings) -> Iterator[stack.Stack]:
 
 
 def _registry(settings: Settings) -> Registry:
-    from collector_assets import registry  # noqa: PLC0415  sources import pandera
+    from collector_assets import registry
 
     return registry.load([Path(folder) for folder in settings.sources.split(":") if folder], demo=settings.demo_sources)
 
 
 def _installation(settings: Settings, ground: stack.Stack) -> Installation:
-    from collector_assets.graph.resources import Installation  # noqa: PLC0415
+    from collector_assets.graph.resources import Installation
 
     return Installation(
         dsn=lambda: ground.dsn, archive_folder=settings.archive_folder.absolute(), user_agent=settings.user_agent,
@@ -244,7 +249,7 @@ def _installation(settings: Settings, ground: stack.Stack) -> Installation:
 
 
 def _opened(database: Database, source: str, window: str, wait_s: float) -> WindowStatus:
-    from collector_assets.status import window_status  # noqa: PLC0415
+    from collector_assets.status import window_status
 
     deadline = time.monotonic() + wait_s
     while True:
@@ -285,7 +290,7 @@ def _bar(title: str, *, quiet: bool) -> Iterator[tuple[Callable[[Standing], None
 @contextmanager
 def _watched(database: Database, source: str, window: str, move: Callable[[int, int], None]) -> Iterator[None]:
     """Move the bar from the frontier's counts while the run works."""
-    from collector_assets.status import window_status  # noqa: PLC0415
+    from collector_assets.status import window_status
 
     stop = threading.Event()
 
@@ -330,7 +335,8 @@ def _status_row(found: WindowStatus) -> dict[str, Any]:
 def _print_worked(done: Collected, *, as_json: bool) -> None:
     values = {
         "ending": done.ending.value, "sent": done.sent, "outcomes": dict(done.outcomes), "found": done.found,
-        "refused": done.refused, "bytes": done.wire_bytes, "seconds": round(done.seconds, 3), "next_due_in_s": done.next_due_in_s,
+        "refused": done.refused, "bytes": done.wire_bytes, "seconds": round(done.seconds, 3),
+        "next_due_in_s": done.next_due_in_s,
     }  # fmt: skip
     if as_json:
         _print_json(values)
@@ -341,12 +347,13 @@ def _print_worked(done: Collected, *, as_json: bool) -> None:
 def _print_run(done: RunSummary, *, as_json: bool) -> None:
     if as_json:
         _print_json({
-            "run_id": done.run_id, "succeeded": done.succeeded, "materialized": list(done.materialized), "error": done.error,
-            "checks": [{"stage": c.stage, "check": c.name, "passed": c.passed, "error": c.is_error, "message": c.message} for c in done.checks],
+            "run_id": done.run_id, "succeeded": done.succeeded, "materialized": list(done.materialized),
+            "error": done.error, "checks": [asdict(check) for check in done.checks],
         })  # fmt: skip
         return
     out.print(
-        f"run {done.run_id}: {'succeeded' if done.succeeded else 'failed'}; materialized: {', '.join(done.materialized) or 'nothing'}"
+        f"run {done.run_id}: {'succeeded' if done.succeeded else 'failed'}; "
+        f"materialized: {', '.join(done.materialized) or 'nothing'}"
     )
     _print_checks(done)
     if done.error:
