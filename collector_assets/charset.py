@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -113,16 +113,11 @@ def may_have_meta(content_type: str) -> bool:
     return not re.search(r"json|csv|javascript|ecmascript", content_type, re.IGNORECASE)
 
 
-# What lies before a tag that counts: text, comments, raw text elements, other tags with their quoted attributes.
-_META: Final = re.compile(
-    rb"""(?:[^<]++
-      | <!--(?:-?>|.*?(?:--!?>|\Z))
-      | <(script|style|textarea|title)\b.*?(?:</\1\b|\Z)
-      | <(?!meta[\s/])/?[a-z][^\s>"'/]*+(?:[^>"']|"[^"]*"|'[^']*')*+>
-      | <(?!meta[\s/])
-    )*+<meta[\s/]((?:[^>"']|"[^"]*"|'[^']*')*+)>""",
-    re.IGNORECASE | re.DOTALL | re.VERBOSE,
-)
+# What may hold something that looks like a meta element and is none, and the meta element itself.
+_TAG: Final = re.compile(rb"<(?:!--|(meta)(?=[\s/])|(script|style|textarea|title)\b|/?[a-z])", re.IGNORECASE)
+# A quote opens a value only after "=". One character at a time: nothing to try again when a tag has no end.
+_REST_OF_TAG: Final = re.compile(rb"""(?:[^>=]|=\s*(?:"[^"]*"|'[^']*'|(?!["'\s])))*>""")
+_COMMENT_END: Final = re.compile(rb"--!?>")
 _ATTRIBUTE: Final = re.compile(rb"""([^\s=/>"']+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+)))?""")
 _META_AT_ALL: Final = re.compile(rb"<meta[\s/]", re.IGNORECASE)
 _IN_CONTENT: Final = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
@@ -140,11 +135,9 @@ def of_meta(body: bytes) -> str | None:
 
 
 def _meta_labels(body: bytes) -> Iterator[str]:
-    at = 0
-    while meta := _META.match(body, at):
-        at = meta.end()
+    for tag in _metas(body):
         attributes: dict[bytes, str] = {}
-        for name, *values in _ATTRIBUTE.findall(meta[2]):
+        for name, *values in _ATTRIBUTE.findall(tag):
             attributes.setdefault(name.lower(), b"".join(values).decode("latin-1"))
         if b"charset" in attributes:
             yield attributes[b"charset"]
@@ -152,11 +145,36 @@ def _meta_labels(body: bytes) -> Iterator[str]:
             yield from ("".join(found) for found in _IN_CONTENT.findall(attributes.get(b"content", "")))
 
 
+def _metas(body: bytes) -> Iterator[bytes]:
+    """What each meta element says; none that is in a comment, in another tag's attribute or in a script.
+
+    What has no end swallows the rest of the page, as it does in a browser.
+    """
+    at = 0
+    while tag := _TAG.search(body, at):
+        if tag[0] == b"<!--":
+            end = _COMMENT_END.search(body, tag.end() - 2)  # <!--> is a whole comment
+        else:
+            end = _REST_OF_TAG.match(body, tag.end())
+            if end and tag[1]:
+                yield body[tag.end() : end.end() - 1]
+            if end and tag[2]:
+                end = re.compile(rb"</%b\b" % tag[2], re.IGNORECASE).search(body, end.end())
+        if not end:
+            return
+        at = end.end()
+
+
 def _first_known(labels: Iterator[str]) -> str | None:
     return next((found for found in map(encoding_of, labels) if found), None)
 
 
 # --- The decoders --------------------------------------------------------------------------------------------------
+
+
+_JIS: Final = frozenset({"euc-jp", "iso-2022-jp"})
+_WIDE: Final = dict(zip(map(ord, "〜‖−¢£¬"), "～∥－￠￡￢", strict=True))  # noqa: RUF001
+"""Where the standard's table of JIS X 0208 is Microsoft's and Python's is not."""
 
 
 def _read(body: bytes, encoding: str) -> Text:
@@ -178,10 +196,11 @@ def _decoded(body: bytes, encoding: str) -> tuple[str, bool]:
     """The text, and whether every byte had a meaning."""
     codec = _codecs()[encoding]
     try:
-        return body.decode(codec), True
+        text, is_clean = body.decode(codec), True
     except UnicodeDecodeError:
         text = body.decode(codec, "whatwg")
-        return text, "\ufffd" not in text
+        is_clean = "\ufffd" not in text
+    return (text.translate(_WIDE) if encoding in _JIS else text), is_clean
 
 
 def _repair(error: UnicodeError) -> tuple[str, int]:
@@ -226,5 +245,5 @@ def _codecs() -> dict[str, str]:
     return {words[0]: words[1] for words in _rows()}
 
 
-def _rows() -> list[list[str]]:
-    return [row.split() for row in _TABLE.replace("\n  ", " ").strip().splitlines()]
+def _rows() -> Iterator[Sequence[str]]:
+    return (row.split() for row in _TABLE.replace("\n  ", " ").strip().splitlines())

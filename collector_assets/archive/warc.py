@@ -84,8 +84,7 @@ def _member(kind: str, record_id: str, date: str, fields: str, block: bytes) -> 
         f"WARC-Block-Digest: {_labelled(hashlib.sha256(block).digest())}\r\nContent-Length: {len(block)}\r\n\r\n"
     )
     window = zlib.MAX_WBITS - 1 if len(block) < SMALL else zlib.MAX_WBITS
-    deflater = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP + window)
-    return deflater.compress(b"".join((head.encode("latin-1"), block, b"\r\n\r\n"))) + deflater.flush()
+    return zlib.compress(b"".join((head.encode("latin-1"), block, b"\r\n\r\n")), LEVEL, wbits=GZIP + window)
 
 
 def _response_block(exchange: Exchange) -> bytes:
