@@ -60,7 +60,7 @@ class DemoSiteOnly:
 def _host_and_port(demo_site: str) -> tuple[str, int]:
     try:
         parts = urlsplit(f"//{demo_site}")
-        if parts.hostname and parts.port and parts.netloc == demo_site:
+        if parts.hostname and parts.port and parts.netloc == demo_site and parts.username is None:
             return parts.hostname, parts.port
     except ValueError:
         pass

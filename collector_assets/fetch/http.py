@@ -253,7 +253,7 @@ class _Connector(aiohttp.TCPConnector):
             raise _Resent
         self._egress.check(req.url.raw_host or "")
         connection = await super().connect(req, traces, timeout)
-        while (protocol := connection.protocol) in self._latest and _has_waiting(connection):
+        while (protocol := connection.protocol) in self._latest and _is_stale(connection):
             connection.close()
             connection = await super().connect(req, traces, timeout)
         try:
@@ -277,9 +277,12 @@ class _Connector(aiohttp.TCPConnector):
             attempt.connection_ended()
 
 
-def _has_waiting(connection: aiohttp.connector.Connection) -> bool:
-    """Whether an idle connection was closed, or holds bytes of no answer, which the loop has yet to see."""
-    if connection.transport is None:
+def _is_stale(connection: aiohttp.connector.Connection) -> bool:
+    """Whether something came on an idle connection: its end, or bytes that would pass for the answer to come.
+
+    aiohttp looks for neither before it uses a connection again, and the loop may not have read them yet.
+    """
+    if connection.transport is None or connection.protocol is None or connection.protocol.should_close:
         return True
     waiting = select.poll()
     waiting.register(connection.transport.get_extra_info("socket").fileno(), select.POLLIN)
