@@ -48,7 +48,7 @@ def build(settings: Settings) -> Built:
     refused: list[Broken] = []
     for loaded in found.loaded:
         try:
-            built.append(build_source(loaded.source, installation))
+            built.append(build_source(loaded.source, installation, loaded.locator))
         except Exception as error:  # noqa: BLE001  whatever Dagster thinks of one source, the others are built
             refused.append(Broken(file=loaded.file, source=loaded.source.name, error=_refusal(loaded.source, loaded.file, error)))
     names = {each.source for each in refused}
@@ -104,4 +104,7 @@ def _broken_assets(found: Registry) -> Iterator[dg.AssetSpec]:
         )
 
 
-defs = build(load_settings()).defs
+@dg.definitions
+def defs() -> dg.Definitions:
+    """What Dagster loads; made when it asks, so that commands can build from their own settings."""
+    return build(load_settings()).defs

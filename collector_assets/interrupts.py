@@ -65,7 +65,8 @@ def held_back() -> Iterator[Interrupts]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
-    before = {number: handler for number in SIGNALS if (handler := signal.getsignal(number)) not in {None, signal.SIG_IGN}}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: handler for number, handler in before.items() if handler not in {None, signal.SIG_IGN}}
 
     def receive(number: int, _: FrameType | None) -> None:
         if interrupts.receive(number):

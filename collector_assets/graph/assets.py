@@ -1,5 +1,6 @@
 """The four assets of a source: each body calls one use case and reports it."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,13 +19,20 @@ from collector_assets.windows import WindowRow
 # Retries of a request are the frontier's; this one is for what ends a whole step (a database restart, a full disk).
 STEP_RETRY = dg.RetryPolicy(max_retries=3, delay=5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 
+LINE_EVERY_S = 2.0
+
 Results = Iterator[dg.MaterializeResult | dg.AssetCheckResult | dg.Output]
 Decorator = Callable[[Callable[[dg.AssetExecutionContext], Results]], dg.AssetsDefinition]
 
 
-def build(source: Source, installation: Installation) -> list[dg.AssetsDefinition]:
-    """frontier -> raw_pages -> records -> latest."""
-    return [make(source, installation) for make in (_frontier, _raw_pages, _records, _latest)]
+def build(source: Source, installation: Installation, locator: str | None = None) -> list[dg.AssetsDefinition]:
+    """frontier -> raw_pages -> records -> latest. `locator` lets extraction use all cores (`registry.Loaded`)."""
+    return [
+        _frontier(source, installation),
+        _raw_pages(source, installation),
+        _records(source, installation, locator),
+        _latest(source, installation),
+    ]
 
 
 def _stage(source: Source, name: str, description: str, **more: Any) -> Decorator:
@@ -89,7 +97,7 @@ def _raw_pages(source: Source, installation: Installation) -> dg.AssetsDefinitio
     return raw_pages
 
 
-def _records(source: Source, installation: Installation) -> dg.AssetsDefinition:
+def _records(source: Source, installation: Installation, locator: str | None) -> dg.AssetsDefinition:
     about = f"Records read from the stored pages of {source.name}: history, and the quarantine. Never fetches."
     columns = metadata.of_record_types(source)
 
@@ -98,8 +106,7 @@ def _records(source: Source, installation: Installation) -> dg.AssetsDefinition:
         with explained():
             report = process.run(
                 source=source, window=_row(context, source, installation), database=installation.database,
-                archive=installation.archive,
-                progress=lambda done, total: context.log.info(f"{done} of {total} pages read"),
+                archive=installation.archive, locator=locator, progress=_read(context),
             )  # fmt: skip
         yield dg.MaterializeResult(metadata=metadata.of_reading(report))
         yield from checks.of_reading(source, report)
@@ -145,5 +152,18 @@ def _logged(context: dg.AssetExecutionContext) -> Callable[[Progress], None]:
         left = f", about {progress.to_fetch / progress.per_second:.0f} s left" if progress.per_second else ""
         waiting = f", {progress.waiting_for}" if progress.waiting_for else ""
         context.log.info(f"{progress.answered} answers, {progress.to_fetch} to fetch, {progress.per_second:.1f}/s{left}{waiting}")
+
+    return log
+
+
+def _read(context: dg.AssetExecutionContext) -> Callable[[int, int], None]:
+    """A line every few seconds: one costs 8 ms and a row in Dagster's database."""
+    said = time.monotonic()
+
+    def log(done: int, total: int) -> None:
+        nonlocal said
+        if time.monotonic() - said >= LINE_EVERY_S:
+            said = time.monotonic()
+            context.log.info(f"{done} of {total} pages read")
 
     return log

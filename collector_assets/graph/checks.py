@@ -15,6 +15,7 @@ from collector_assets.graph import names
 from collector_assets.graph.metadata import outcomes, table
 from collector_assets.process import ReadingReport
 from collector_assets.publish import PublishReport
+from collector_assets.rejects import RejectRow
 from collector_assets.status import WindowStatus
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -92,18 +93,17 @@ def of_unfinished(
 
 def of_discovering(source: Source, status: WindowStatus) -> Iterator[dg.AssetCheckResult]:
     """Pass 1."""
-    yield _accounted(source, "frontier", status, open_requests=_open(status, source.discovering))
+    yield _accounted(source, "frontier", status, left=status.counts.by_kind(*source.discovering).to_fetch)
     bound = status.row.bound_reached
-    message = f"{bound} reached: discovery stopped and the window is incomplete; raise {bound} in the source" if bound else "no bound was reached"
+    stopped = f"{bound} reached: discovery stopped and the window is incomplete; raise {bound} in the source"
+    message = stopped if bound else "no bound was reached"
     yield result(source, "frontier", "bounds_not_reached", passed=not bound, message=message)
 
 
 def of_collecting(source: Source, status: WindowStatus) -> Iterator[dg.AssetCheckResult]:
     """Pass 2."""
-    counts, rate, limit = status.counts, status.error_rate, source.expect.max_error_rate
-    # A window that ended because a newer one opened leaves work undone on purpose; `window_complete` says so.
-    left = 0 if status.row.superseded_at else counts.to_fetch
-    yield _accounted(source, "raw_pages", status, open_requests=left)
+    rate, limit = status.error_rate, source.expect.max_error_rate
+    yield _accounted(source, "raw_pages", status, left=status.counts.to_fetch)
     yield result(
         source, "raw_pages", "window_complete",
         passed=status.is_complete, severity=_severity(status, rate, limit), message=_completeness(status, rate, limit),
@@ -134,32 +134,36 @@ def _completeness(status: WindowStatus, rate: float, limit: float) -> str:
 
 
 def of_reading(source: Source, report: ReadingReport) -> Iterator[dg.AssetCheckResult]:
-    """The window's verdict, finding by finding."""
+    """The window's verdict, finding by finding; the schema's with examples of what did not hold."""
     for finding in report.verdict.findings:
         details = {name: table(value) if isinstance(value, list) else value for name, value in finding.details.items()}
+        if finding.check == "schema_holds" and report.reject_examples:
+            details["examples"] = table([_reject(row) for row in report.reject_examples])
         severity = ERROR if finding.severity == "ERROR" else WARN
         yield result(source, "records", finding.check, passed=finding.passed, severity=severity, message=finding.message, **details)
+
+
+def _reject(row: RejectRow) -> dict[str, Any]:
+    reasons = "; ".join(f"{reason['column'] or 'row'}: {reason['check']} ({reason['value']})" for reason in row.reasons)
+    return {"type": row.record_type, "entity": row.entity, "why": reasons, "page": row.url}
 
 
 def of_publishing(source: Source, report: PublishReport) -> dg.AssetCheckResult:
     """Whether the window arrived in `latest`."""
     missing = report.missing
-    message = f"{missing} entities of the window are not in latest" if missing else f"latest holds {report.total} entities, {report.from_window} from this window"
+    held = f"latest holds {report.total} entities, {report.from_window} from this window"
+    message = f"{missing} entities of the window are not in latest" if missing else held
     return result(source, "latest", "latest_agrees", passed=not missing, message=message, missing=missing)
 
 
-def _accounted(source: Source, stage: str, status: WindowStatus, *, open_requests: int) -> dg.AssetCheckResult:
+def _accounted(source: Source, stage: str, status: WindowStatus, *, left: int) -> dg.AssetCheckResult:
     counts = status.counts
-    adds_up = counts.planned == counts.done + counts.failed + counts.skipped + counts.outstanding
+    ended = counts.done + counts.failed + counts.skipped
     message = f"{counts.planned} planned = {counts.done} done + {counts.failed} failed + {counts.skipped} skipped + {counts.outstanding} outstanding"
-    return result(
-        source, stage, ACCOUNTED, passed=adds_up and not open_requests, severity=ERROR, message=message,
-        outcomes=outcomes(status),
-    )  # fmt: skip
-
-
-def _open(status: WindowStatus, kinds: tuple[str, ...]) -> int:
-    return sum(status.counts.by_kind(kind).to_fetch for kind in kinds)
+    # A window that ended because a newer one opened leaves work undone; `window_complete` says so.
+    is_settled = not left or status.row.superseded_at is not None
+    passed = is_settled and counts.planned == ended + counts.outstanding
+    return result(source, stage, ACCOUNTED, passed=passed, severity=ERROR, message=message, outcomes=outcomes(status))
 
 
 def _due_at(collected: Collected) -> datetime | None:

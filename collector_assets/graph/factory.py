@@ -8,8 +8,11 @@ from collector_assets.graph.automation import window_schedule
 from collector_assets.graph.resources import Installation
 
 
-def build_source(source: Source, installation: Installation) -> dg.Definitions:
-    """Everything of one source. Raises whatever Dagster finds wrong with its windows."""
+def build_source(source: Source, installation: Installation, locator: str | None = None) -> dg.Definitions:
+    """Everything of one source; `locator` is how another process finds it (`registry.Loaded`).
+
+    Raises whatever Dagster finds wrong with its windows.
+    """
     job = dg.define_asset_job(
         names.job_name(source.name),
         selection=dg.AssetSelection.keys(*(names.asset_key(source.name, stage) for stage in names.STAGES)),
@@ -19,7 +22,7 @@ def build_source(source: Source, installation: Installation) -> dg.Definitions:
         description=f"Collect one window of {source.name}: frontier, raw_pages, records, latest.",
     )
     return dg.Definitions(
-        assets=assets.build(source, installation),
+        assets=assets.build(source, installation, locator),
         jobs=[job],
         schedules=[window_schedule(source, installation)],
     )

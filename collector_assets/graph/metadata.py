@@ -190,6 +190,7 @@ def of_reading(report: ReadingReport) -> dict[str, Any]:
         "rejects": report.rejects,
         "new_records": report.new_observations,
         "changed_records": report.changed,
+        "gone_records": report.gone,
         "extractor_version": report.extractor_version,
         "verdict": "passed" if report.verdict.passed else "failed",
         "preview": table(report.preview),
@@ -199,13 +200,16 @@ def of_reading(report: ReadingReport) -> dict[str, Any]:
 
 def of_publishing(report: PublishReport) -> dict[str, Any]:
     """What changed in `latest`."""
-    return {
+    problem = {"view_problem": report.view_problem} if report.view_problem else {}
+    return problem | {
         "dagster/row_count": report.total,
         "dagster/partition_row_count": report.from_window,
         "inserted": report.inserted,
         "updated": report.updated,
         "unchanged": report.unchanged,
+        "moved_back": report.moved_back,
         "withdrawn": report.withdrawn,
+        "views": ", ".join(report.views),
         "preview": table(report.preview),
         "seconds": round(report.seconds, 3),
     }

@@ -47,3 +47,8 @@ class Installation:
         return lambda: HttpFetcher(
             user_agent=self._user_agent, demo_site=self._demo_site, connections=source.in_flight
         )
+
+    def close(self) -> None:
+        """Close what was opened."""
+        if "database" in vars(self):
+            self.database.close()
