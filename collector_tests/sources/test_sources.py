@@ -19,7 +19,6 @@ from pathlib import Path
 import pytest
 
 from collector_assets import registry
-from collector_assets.contract import Source
 from collector_tests.fixtures.pages import page, page_of_case
 from collector_tests.sources.reading import HERE, outcomes
 
@@ -31,6 +30,7 @@ REAL_PAGES = Path("/work/shared/pages")
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_page_yields_what_its_case_says(case: Path) -> None:
+    # Mutation: in lab.extract take datetime.now(UTC) for page.fetched_at: an extractor that looks at a clock fails here.
     expected = {path.stem: json.loads(path.read_text("utf-8")) for path in (HERE / case).glob("[!pb]*.json")}
     found = outcomes(SOURCES.get(case.parts[0]), page_of_case(HERE / case))
     if "error" in expected:
@@ -38,15 +38,6 @@ def test_page_yields_what_its_case_says(case: Path) -> None:
         found["error"]["says"] = expected["error"]["says"]
     assert {name: found.get(name) for name in expected} == expected
     assert expected
-
-
-@pytest.mark.parametrize("source", [each.source for each in SOURCES.loaded], ids=lambda source: source.name)
-def test_extraction_is_a_function_of_the_page(source: Source) -> None:
-    """The same page gives the same rows, however often and whenever it is read."""
-    # Mutation: in lab.extract take datetime.now(UTC) for page.fetched_at.
-    for case in (case for case in CASES if case.parts[0] == source.name and (HERE / case / "records.json").exists()):
-        once, again = (outcomes(source, page_of_case(HERE / case)) for _ in range(2))
-        assert once == again
 
 
 @pytest.mark.skipif(not REAL_PAGES.is_dir(), reason="the real pages are not on this machine")
