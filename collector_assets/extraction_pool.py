@@ -1,0 +1,261 @@
+"""Extraction in all cores: this process reads, and helpers beside it, one per further core.
+
+A helper is a fresh interpreter (never a fork of a process that has threads and connections) that loads one source by
+its locator, is told about pages as JSON, reads their bytes itself, and answers with COPY lines. It goes when its
+parent goes. One that dies costs its batch a second try, in a new helper; a second death is an error that names pages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from typing import Final
+
+from collector_assets import registry
+from collector_assets.archive import Archive
+from collector_assets.errors import Unavailable
+from collector_assets.extraction import Extraction, pages_from_json, pages_to_json
+from collector_assets.pages import StoredPage
+from collector_assets.staging import Piece
+from collector_assets.window import Window
+
+PIECES_IN_FLIGHT: Final = 4
+"""Per helper; what bounds memory when the database is slower than extraction."""
+DEATHS: Final = 2
+"""Of helpers on one batch before it is an error."""
+STOP_S: Final = 5.0
+PARENT_CHECK_S: Final = 0.5
+
+ROWS, RAW, PAGES, END, FAILED = b"r", b"w", b"p", b"e", b"f"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a helper is told first."""
+
+    locator: str
+    """`registry.load_one` finds the source by it."""
+    archive: Archive
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """Pages whose pieces so far must be forgotten: they are read again."""
+
+    page_ids: tuple[int, ...]
+
+
+class _Batches:
+    """One iterator for several threads."""
+
+    def __init__(self, batches: Iterator[Sequence[StoredPage]]) -> None:
+        self._batches, self._lock = batches, threading.Lock()
+
+    def take(self) -> Sequence[StoredPage] | None:
+        with self._lock:
+            return next(self._batches, None)
+
+
+def read_all(
+    batches: Iterator[Sequence[StoredPage]], *, here: Extraction, job: Job | None = None, helpers: int = 0
+) -> Iterator[Piece | Discarded]:
+    """Read every batch, here and in helpers; pieces of a batch come in order, batches in any."""
+    if job is None or not helpers:
+        for batch in batches:
+            yield from here.read(batch)
+        return
+    shared, pool = _Batches(batches), _Pool(job, helpers)
+    pool.start(shared)
+    try:
+        while (batch := shared.take()) is not None:
+            for piece in here.read(batch):
+                yield piece
+                yield from pool.ready()
+        yield from pool.rest()
+    finally:
+        pool.stop()
+
+
+class _Pool:
+    """A thread per helper drives it; their pieces meet in one bounded queue."""
+
+    def __init__(self, job: Job, helpers: int) -> None:
+        self._job = job
+        self._pieces: queue.Queue[Piece | Discarded | BaseException | None] = queue.Queue(PIECES_IN_FLIGHT * helpers)
+        self._stopping = threading.Event()
+        self._helpers = [_Helper() for _ in range(helpers)]
+        self._threads: list[threading.Thread] = []
+        self._working = helpers
+
+    def start(self, batches: _Batches) -> None:
+        for helper in self._helpers:
+            thread = threading.Thread(target=self._drive, args=(helper, batches), daemon=True, name="extraction-helper")
+            thread.start()
+            self._threads.append(thread)
+
+    def ready(self) -> Iterator[Piece | Discarded]:
+        """What is there now."""
+        with contextlib.suppress(queue.Empty):
+            while self._working:
+                yield from self._take(self._pieces.get_nowait())
+
+    def rest(self) -> Iterator[Piece | Discarded]:
+        """Everything until the last helper is done."""
+        while self._working:
+            yield from self._take(self._pieces.get())
+
+    def stop(self) -> None:
+        """End every helper; twice is fine."""
+        self._stopping.set()
+        for helper in self._helpers:
+            helper.end()
+        for thread in self._threads:
+            thread.join(STOP_S)
+
+    def _take(self, item: Piece | Discarded | BaseException | None) -> Iterator[Piece | Discarded]:
+        match item:
+            case None:
+                self._working -= 1
+            case BaseException():
+                raise item
+            case _:
+                yield item
+
+    def _drive(self, helper: _Helper, batches: _Batches) -> None:
+        try:
+            while not self._stopping.is_set() and (batch := batches.take()) is not None:
+                self._read(helper, batch)
+        except BaseException as error:  # noqa: BLE001  raised again where the pieces are taken
+            self._put(error)
+        finally:
+            helper.end()
+            self._put(None)
+
+    def _read(self, helper: _Helper, batch: Sequence[StoredPage]) -> None:
+        for death in range(1, DEATHS + 1):
+            try:
+                for piece in helper.read(self._job, batch):
+                    self._put(piece)
+            except (EOFError, OSError):
+                code = helper.end()
+                if self._stopping.is_set():
+                    return
+                self._put(Discarded(tuple(page.page_id for page in batch)))
+                if death == DEATHS:
+                    raise Unavailable(
+                        f"a process that extracts died twice (last with code {code}) on the pages "
+                        f"{batch[0].page_id} to {batch[-1].page_id}, from {batch[0].url} on"
+                    ) from None
+            else:
+                return
+
+    def _put(self, item: Piece | Discarded | BaseException | None) -> None:
+        while not self._stopping.is_set():
+            with contextlib.suppress(queue.Full):
+                self._pieces.put(item, timeout=PARENT_CHECK_S)
+                return
+
+
+class _Helper:
+    """One child process, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
+        self._lock = threading.Lock()
+
+    def read(self, job: Job, batch: Sequence[StoredPage]) -> Iterator[Piece]:
+        pipe = self._pipe or self._start(job)
+        pipe.send_bytes(pages_to_json(batch))
+        while (answer := pipe.recv_bytes())[:1] != END:
+            tag, content = answer[:1], answer[1:]
+            if tag == FAILED:
+                raise RuntimeError(content.decode())
+            yield Piece(
+                rows=content if tag == ROWS else b"", raw=content if tag == RAW else b"", pages=content if tag == PAGES else b""
+            )
+
+    def end(self) -> int | None:
+        """Kill it; its exit code, when there was one."""
+        with self._lock:
+            process, pipe, self._process, self._pipe = self._process, self._pipe, None, None
+        if pipe is not None:
+            pipe.close()
+        if process is None:
+            return None
+        process.kill()
+        return process.wait(STOP_S)
+
+    def _start(self, job: Job) -> Connection:
+        ours, theirs = Pipe()
+        with theirs, self._lock:
+            self._process = subprocess.Popen(  # noqa: S603  this interpreter, this module
+                [sys.executable, "-m", __name__, str(theirs.fileno()), str(os.getpid())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            )
+            self._pipe = ours
+        ours.send_bytes(pickle.dumps((job.locator, job.archive, job.window)))  # our own settings, to our own child; pages and rows are never pickled
+        return ours
+
+
+# --- In the child ----------------------------------------------------------------------------------------------------
+
+
+def _main(descriptor: int, parent: int) -> None:
+    _go_when_parent_goes(parent)
+    with Connection(descriptor) as pipe, contextlib.suppress(EOFError, BrokenPipeError):
+        locator, archive, window = pickle.loads(pipe.recv_bytes())  # noqa: S301  from our parent, who started us with this pipe
+        extraction = None
+        while True:
+            batch = pages_from_json(pipe.recv_bytes())
+            try:
+                if extraction is None:
+                    source = registry.load_one(locator)
+                    extraction = Extraction(source=source, archive=archive, window=window)
+                for piece in extraction.read(batch):
+                    _send(pipe, piece)
+            except BrokenPipeError:
+                raise
+            except Exception as error:  # noqa: BLE001  told to the parent, which fails with it
+                pipe.send_bytes(FAILED + f"{type(error).__name__}: {error}".encode("utf-8", "replace"))
+            pipe.send_bytes(END)
+
+
+def _send(pipe: Connection, piece: Piece) -> None:
+    for tag, content in ((ROWS, piece.rows), (RAW, piece.raw), (PAGES, piece.pages)):
+        if content:
+            pipe.send_bytes(tag + content)
+
+
+def _go_when_parent_goes(parent: int) -> None:
+    """Killed parents close no pools: Linux tells us, elsewhere we look."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: also in the middle of a regular expression
+    else:
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    if os.getppid() != parent:  # it went before we could ask
+        os._exit(1)
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_S)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,51 @@
+"""Store of observations: records as seen in one window by one extractor version. Written from what is staged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from psycopg.rows import dict_row
+
+from collector_assets.database import Connection, statements
+
+SQL: Final = statements("observations")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replaced:
+    """What a run did to the observations of its window and version."""
+
+    new: int
+    changed: int
+    gone: int
+    """There before, not among what was read now."""
+
+
+def replace(connection: Connection, *, source: str, window_start: datetime, version: str) -> Replaced:
+    """Make the window's observations by this version what is staged. Rows that are the same are not touched."""
+    values = {"source": source, "window_start": window_start, "version": version}
+    gone, changed, new = (
+        connection.execute(SQL[name], values).rowcount for name in ("delete_gone", "update_changed", "insert_new")
+    )
+    return Replaced(new=new, changed=changed, gone=gone)
+
+
+def count(connection: Connection, source: str, window_start: datetime, version: str | None = None) -> Mapping[str, int]:
+    """Observations by record type; of one extractor version, or of the one that counts."""
+    values = {"source": source, "window_start": window_start, "version": version}
+    return dict(connection.execute(SQL["count_observations"], values).fetchall())  # pyright: ignore[reportArgumentType]
+
+
+def preview(
+    connection: Connection, source: str, window_start: datetime, version: str | None = None, *, limit: int = 10
+) -> list[dict[str, Any]]:
+    """A few records as people read them: type and entity, then the fields."""
+    values = {"source": source, "window_start": window_start, "version": version, "limit": limit}
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return [
+            {"record_type": row["record_type"], "entity": row["entity"], **row["data"]}
+            for row in cursor.execute(SQL["preview_observations"], values)
+        ]

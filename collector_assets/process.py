@@ -1,0 +1,284 @@
+"""Use case: stored pages -> observations and rejects, and the window's verdict. Never fetches (rule 14).
+
+Pages are read first, into temporary tables and without a transaction; then one transaction, the window's row locked,
+makes the window's rows by this extractor version exactly what was read. The same pages again change nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from collector_assets import frontier, observations, pages, readings, rejects, staging, verdicts, windows
+from collector_assets.archive import Archive
+from collector_assets.contract import Expect, Source
+from collector_assets.database import Connection, Database
+from collector_assets.extraction import Extraction
+from collector_assets.extraction_pool import Discarded, Job, read_all
+from collector_assets.observations import Replaced
+from collector_assets.outcome import Outcome
+from collector_assets.pages import StoredPage
+from collector_assets.rejects import RejectRow
+from collector_assets.request import RequestId
+from collector_assets.staging import Piece, Totals
+from collector_assets.validation import Candidate, Reject
+from collector_assets.verdicts import Finding, Verdict, verdict_of
+from collector_assets.windows import WindowRow
+
+PROCESS_FROM: Final = 500
+"""Pages from which helpers are worth their start."""
+ROWS_COMBINED_AT_ONCE: Final = 1_000
+EXAMPLES: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingReport:
+    """What `process` did: counts, and at most ten examples of anything."""
+
+    extractor_version: str
+    pages: int
+    outcomes: Mapping[str, int]
+    """Pages by outcome of reading."""
+    records: Mapping[str, int]
+    """By record type."""
+    rejects: int
+    new_observations: int
+    changed: int
+    gone: int
+    """Observations of this version that are no longer read."""
+    requests_moved: int
+    """Requests whose state the reading changed."""
+    verdict: Verdict
+    preview: list[dict[str, Any]]
+    reject_examples: list[RejectRow]
+    processes: int
+    seconds: float
+    phases: Mapping[str, float]
+    """Seconds: read (extract, validate, copy), combine, settle (the transaction)."""
+
+    @property
+    def records_total(self) -> int:
+        """Of every record type."""
+        return sum(self.records.values())
+
+
+def run(
+    *,
+    source: Source,
+    window: WindowRow,
+    database: Database,
+    archive: Archive,
+    locator: str | None = None,
+    processes: int | None = None,
+    chunk: int = 250,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> ReadingReport:
+    """Read every good page of the window, and judge the window's records.
+
+    `locator` is how another process finds the source (`registry.Loaded.locator`); without it all reading stays here.
+    `processes` counts this one; None means one per core from `PROCESS_FROM` pages on. `progress(pages, of pages)`.
+    Raises `UnknownWindow`; `ContractError` for a schema that no row can answer; `Unavailable` when helpers keep dying.
+    """
+    extraction = Extraction(source=source, archive=archive, window=window.window)
+    with closing(database.connect(autocommit=True)) as connection:
+        staging.create(connection)
+        clock, phases = time.perf_counter, {}
+        started = clock()
+        counted = pages.count(connection, source.name, window.window.start).ok_by_kind
+        expected = sum(number for kind, number in counted.items() if kind in source.with_extract)
+        helpers = _helpers(expected, processes) if locator else 0
+        job = Job(locator=locator, archive=archive, window=window.window) if locator else None
+        batches = _batches(database, source, window, chunk, lambda done: progress(done, expected))
+        for part in read_all(batches, here=extraction, job=job, helpers=helpers):
+            _stage(connection, part)
+        staging.drop_failed(connection)
+        phases["read"] = clock() - started
+        if source.combine:
+            _combine(connection, extraction)
+        phases["combine"] = clock() - started - phases["read"]
+        report = _settle(connection, source, window)
+        seconds = clock() - started
+    phases["settle"] = seconds - phases["read"] - phases["combine"]
+    return ReadingReport(**report, processes=1 + helpers, seconds=seconds, phases=phases)
+
+
+def _helpers(pages_expected: int, processes: int | None) -> int:
+    if processes is not None:
+        return max(processes - 1, 0)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores - 1 if pages_expected >= PROCESS_FROM else 0
+
+
+def _batches(
+    database: Database, source: Source, window: WindowRow, chunk: int, progress: Callable[[int], None]
+) -> Iterator[Sequence[StoredPage]]:
+    """The window's pages by request id, each batch in a short transaction of its own."""
+    after, done = 0, 0
+    while True:
+        with database.transaction() as connection:
+            batch = pages.for_reading(
+                connection, source=source.name, window_start=window.window.start, kinds=source.with_extract,
+                after_request_id=after, limit=chunk,
+            )  # fmt: skip
+        if not batch:
+            return
+        yield batch
+        after, done = batch[-1].request_id, done + len(batch)
+        progress(done)
+
+
+def _stage(connection: Connection, part: Piece | Discarded) -> None:
+    match part:
+        case Piece():
+            staging.copy(connection, part)
+        case Discarded():
+            staging.discard(connection, part.page_ids)
+
+
+def _combine(connection: Connection, extraction: Extraction) -> None:
+    """Join the rows of each entity, judge what comes out, and stage it."""
+    waiting: dict[str, list[Candidate]] = {}
+    lines: list[str] = []
+
+    def flush() -> None:
+        for record_type, candidates in waiting.items():
+            lines.extend(extraction.judged_lines(record_type, candidates, combined=True))
+        staging.copy(connection, Piece(rows="".join(lines).encode()))
+        waiting.clear()
+        lines.clear()
+
+    for number, group in enumerate(staging.groups(connection), start=1):
+        match extraction.combine(group):
+            case Candidate() as row:
+                waiting.setdefault(group.record_type, []).append(row)
+            case Reject() as row:
+                lines.append(staging.reject_line(row, combined=True))
+        if number % ROWS_COMBINED_AT_ONCE == 0:
+            flush()
+    flush()
+
+
+# --- The transaction -------------------------------------------------------------------------------------------------
+
+
+def _settle(connection: Connection, source: Source, window: WindowRow) -> dict[str, Any]:
+    """Everything that changes rows, in one transaction, the window's row locked first."""
+    start, version = window.window.start, source.extractor_version
+    place = {"source": source.name, "window_start": start}
+    staging.settle(connection)
+    with connection.transaction():
+        row = windows.lock(connection, source.name, start)
+        totals = staging.totals(connection, **place, kinds=source.with_extract)
+        readings.replace(connection, **place, version=version)
+        replaced = observations.replace(connection, **place, version=version)
+        rejects.replace(connection, **place, version=version)
+        moved = _move_requests(connection, window)
+        verdict = verdict_of(version, findings(totals, source.expect), _counts(totals))
+        verdicts.add(connection, **place, verdict=verdict)
+        _count(connection, row, verdict)
+        return _facts(connection, source, window, totals, replaced, verdict) | {"requests_moved": moved}
+
+
+def _move_requests(connection: Connection, window: WindowRow) -> int:
+    """Fetched requests are done or failed(read) now; re-extraction moves them between these two (rule 15)."""
+    return sum(
+        frontier.mark_read(connection, window.window.start, [_read(each) for each in part])
+        for part in readings.outcomes(connection)
+    )
+
+
+def _read(reading: readings.Outcome) -> frontier.Read:
+    state: Literal["done", "failed"] = "done" if reading.outcome == Outcome.OK else "failed"
+    return frontier.Read(
+        request_id=RequestId(reading.request_id), state=state, outcome=Outcome(reading.outcome), reason=reading.reason
+    )
+
+
+def _count(connection: Connection, row: WindowRow, verdict: Verdict) -> None:
+    """Say which version's observations count (rule 17).
+
+    A pass makes this version count. A fail of the version that counted withdraws it: its rows have just been replaced
+    by ones that did not pass. A fail of another version leaves the one that counts alone; `publish` refuses meanwhile.
+    """
+    version = verdict.extractor_version
+    if verdict.passed:
+        windows.set_counted_version(connection, row.source, row.window.start, version)
+    elif row.counted_version == version:
+        windows.set_counted_version(connection, row.source, row.window.start, None)
+
+
+def _facts(
+    connection: Connection, source: Source, window: WindowRow, totals: Totals, replaced: Replaced, verdict: Verdict
+) -> dict[str, Any]:
+    place = (source.name, window.window.start, source.extractor_version)
+    return {
+        "extractor_version": source.extractor_version,
+        "pages": totals.pages,
+        "outcomes": totals.outcomes,
+        "records": {record_type: totals.records.get(record_type, 0) for record_type in source.schemas},
+        "rejects": totals.rejects,
+        "new_observations": replaced.new,
+        "changed": replaced.changed,
+        "gone": replaced.gone,
+        "verdict": verdict,
+        "preview": observations.preview(connection, *place, limit=EXAMPLES),
+        "reject_examples": rejects.list_rejects(connection, *place, limit=EXAMPLES),
+    }
+
+
+# --- The verdict -----------------------------------------------------------------------------------------------------
+
+
+def findings(totals: Totals, expect: Expect) -> tuple[Finding, ...]:
+    """What must hold of a window's records, and whether it does. Pure."""
+    records = sum(totals.records.values())
+    rate = totals.rejects / (records + totals.rejects) if totals.rejects else 0.0
+    too_many = rate > expect.max_reject_rate
+    at_most = "any number of" if expect.max_records is None else f"at most {expect.max_records}"
+    missing = totals.yielded - totals.accounted
+    broken = totals.rejects - totals.duplicates
+    return (
+        Finding(
+            check="schema_holds",
+            passed=broken == 0,
+            severity="ERROR" if too_many else "WARN",
+            message=f"{broken} of {records + totals.rejects} records were rejected" if broken else f"{records} records hold",
+            details={"rejects": broken, "reasons": [dict(reason) for reason in totals.reasons]},
+        ),
+        Finding(
+            check="reject_rate_within_limit",
+            passed=not too_many,
+            severity="ERROR",
+            message=f"{rate:.1%} rejected; {expect.max_reject_rate:.1%} is allowed",
+            details={"reject_rate": round(rate, 6), "max_reject_rate": expect.max_reject_rate, "rejects": totals.rejects},
+        ),
+        Finding(
+            check="record_count_expected",
+            passed=expect.min_records <= records <= (records if expect.max_records is None else expect.max_records),
+            severity="ERROR",
+            message=f"{records} records; expected at least {expect.min_records} and {at_most}",
+            details={"records": records, "min_records": expect.min_records, "max_records": expect.max_records},
+        ),
+        Finding(
+            check="entities_unique",
+            passed=totals.duplicates == 0,
+            severity="WARN",
+            message=f"{totals.duplicates} records of an entity that an earlier request has already" if totals.duplicates else f"{records} entities",
+            details={"duplicates": totals.duplicates},
+        ),
+        Finding(
+            check="stages_agree",
+            passed=totals.unread == 0 and missing == 0,
+            severity="ERROR",
+            message=f"{totals.pages} pages read, {totals.unread} came in meanwhile; {totals.yielded} rows yielded, {totals.accounted} accounted for",
+            details={"pages": totals.pages, "unread": totals.unread, "yielded": totals.yielded, "accounted": totals.accounted},
+        ),
+    )
+
+
+def _counts(totals: Totals) -> dict[str, Any]:
+    return {name: value for name, value in asdict(totals).items() if name != "reasons"}

@@ -1,0 +1,56 @@
+-- Observations: history, one row per entity, window and extractor version; from the good rows of `staged_rows`.
+
+-- name: delete_gone
+-- What the same version no longer reads in this window.
+DELETE FROM observations AS o
+WHERE o.source = %(source)s AND o.window_start = %(window_start)s AND o.extractor_version = %(version)s
+  AND NOT EXISTS (
+      SELECT FROM staged_rows AS s WHERE s.reasons IS NULL AND s.record_type = o.record_type AND s.entity = o.entity
+  );
+
+-- name: update_changed
+-- Rows that are the same are not touched: no new row version, no lock, no WAL.
+UPDATE observations AS o SET
+    request_id = s.request_id, page_id = s.page_id, data = s.data, data_digest = s.data_digest,
+    collected_at = s.collected_at, source_revised_at = s.source_revised_at, late = s.late
+FROM staged_rows AS s
+WHERE o.source = %(source)s AND o.window_start = %(window_start)s AND o.extractor_version = %(version)s
+  AND s.reasons IS NULL AND s.record_type = o.record_type AND s.entity = o.entity
+  AND (o.request_id, o.page_id, o.data_digest, o.collected_at, o.source_revised_at, o.late)
+      IS DISTINCT FROM (s.request_id, s.page_id, s.data_digest, s.collected_at, s.source_revised_at, s.late);
+
+-- name: insert_new
+-- No ON CONFLICT: the window's lock is held, and staged entities are unique by now.
+INSERT INTO observations (
+    window_start, source, record_type, entity, extractor_version, request_id, page_id, data, data_digest, collected_at,
+    source_revised_at, late
+)
+SELECT %(window_start)s::timestamptz, %(source)s::text, s.record_type, s.entity, %(version)s::text, s.request_id, s.page_id,
+    s.data, s.data_digest, s.collected_at, s.source_revised_at, s.late
+FROM staged_rows AS s
+WHERE s.reasons IS NULL
+  AND NOT EXISTS (
+      SELECT FROM observations AS o
+      WHERE o.source = %(source)s AND o.window_start = %(window_start)s AND o.extractor_version = %(version)s
+        AND o.record_type = s.record_type AND o.entity = s.entity
+  );
+
+-- name: count_observations
+-- By record type; without a version those that count.
+SELECT o.record_type, count(*)
+FROM observations AS o
+JOIN windows AS w ON w.source = o.source AND w.window_start = o.window_start
+WHERE o.source = %(source)s AND o.window_start = %(window_start)s
+  AND o.extractor_version = coalesce(%(version)s::text, w.counted_version)
+GROUP BY o.record_type
+ORDER BY o.record_type;
+
+-- name: preview_observations
+-- A few, in the order of their requests.
+SELECT o.record_type, o.entity, o.data
+FROM observations AS o
+JOIN windows AS w ON w.source = o.source AND w.window_start = o.window_start
+WHERE o.source = %(source)s AND o.window_start = %(window_start)s
+  AND o.extractor_version = coalesce(%(version)s::text, w.counted_version)
+ORDER BY o.request_id, o.record_type, o.entity
+LIMIT %(limit)s;

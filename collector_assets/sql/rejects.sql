@@ -1,0 +1,50 @@
+-- Rejects: quarantine, from the rows of `staged_rows` that have reasons.
+
+-- name: delete_gone
+-- What is not exactly among them any more.
+DELETE FROM rejects AS r
+WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.extractor_version = %(version)s
+  AND NOT EXISTS (
+      SELECT FROM staged_rows AS s
+      WHERE s.reasons IS NOT NULL AND s.page_id = r.page_id AND s.ordinal = r.ordinal AND s.record_type = r.record_type
+        AND (s.entity, s.request_id, s.reasons, s.data, s.collected_at)
+            IS NOT DISTINCT FROM (r.entity, r.request_id, r.reasons, r.data, r.collected_at)
+  );
+
+-- name: insert_new
+-- What is not there yet; page and ordinal name a row that was yielded.
+INSERT INTO rejects (
+    window_start, source, extractor_version, record_type, entity, request_id, page_id, ordinal, reasons, data, collected_at
+)
+SELECT %(window_start)s::timestamptz, %(source)s::text, %(version)s::text, s.record_type, s.entity, s.request_id, s.page_id,
+    s.ordinal, s.reasons, s.data, s.collected_at
+FROM staged_rows AS s
+WHERE s.reasons IS NOT NULL
+  AND NOT EXISTS (
+      SELECT FROM rejects AS r
+      WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.extractor_version = %(version)s
+        AND r.page_id = s.page_id AND r.ordinal = s.ordinal AND r.record_type = s.record_type
+  )
+ORDER BY s.request_id, s.ordinal;
+
+-- name: list_rejects
+-- In the order of their requests; without a version those of the newest verdict's.
+SELECT r.record_type, r.entity, r.reasons, r.data, p.url, r.request_id, r.page_id, r.ordinal, r.extractor_version, r.collected_at
+FROM rejects AS r
+JOIN pages AS p ON p.window_start = r.window_start AND p.page_id = r.page_id
+WHERE r.source = %(source)s AND r.window_start = %(window_start)s
+  AND r.extractor_version = coalesce(%(version)s::text, (
+      SELECT v.extractor_version FROM verdicts AS v
+      WHERE v.source = %(source)s AND v.window_start = %(window_start)s ORDER BY v.verdict_id DESC LIMIT 1
+  ))
+ORDER BY r.request_id, r.ordinal, r.record_type
+LIMIT %(limit)s;
+
+-- name: count_rejects
+-- Without a version those of the newest verdict's.
+SELECT count(*) FROM rejects AS r
+WHERE r.source = %(source)s AND r.window_start = %(window_start)s
+  AND r.extractor_version = coalesce(%(version)s::text, (
+      SELECT v.extractor_version FROM verdicts AS v
+      WHERE v.source = %(source)s AND v.window_start = %(window_start)s ORDER BY v.verdict_id DESC LIMIT 1
+  ));
