@@ -30,7 +30,7 @@ REAL_PAGES = Path("/work/shared/pages")
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_page_yields_what_its_case_says(case: Path) -> None:
-    # Mutation: in lab.extract take datetime.now(UTC) for page.fetched_at: an extractor that looks at a clock fails here.
+    # Mutation: in lab.extract take datetime.now(UTC) for page.fetched_at; whoever looks at a clock fails here.
     expected = {path.stem: json.loads(path.read_text("utf-8")) for path in (HERE / case).glob("[!pb]*.json")}
     found = outcomes(SOURCES.get(case.parts[0]), page_of_case(HERE / case))
     if "error" in expected:
