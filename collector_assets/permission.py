@@ -93,7 +93,7 @@ class Permission:
         return not self.in_flight and self.not_before <= now < self._not_after and not self.is_over(now)
 
     def wait_s(self, now: float) -> float:
-        """Seconds until the slot is ready (a lease shorter than that is renewed meanwhile); infinite when it has ended."""
+        """Seconds until the slot is ready, infinite when it never will be; a short lease is renewed meanwhile."""
         if self.in_flight or self.is_lost(now) or self.is_over(now):
             return inf
         return max(0.0, self.not_before - now)

@@ -1,6 +1,6 @@
 """A process that sends as fast as its permissions allow: the collect loop with nothing but the budget in it.
 
-Started as `python -m collector_tests.end_to_end.budget_driver '<json of Plan>'`. One asyncio loop sends, one request per
+Started as `python -m collector_tests.end_to_end.budget_driver '<json of Plan>'`. One asyncio loop sends, a request per
 slot at a time; the statements run in threads; a heartbeat thread renews on a connection of its own. It prints one line
 of JSON when it can send ("ready") and one when it has ended ("done"). SIGTERM ends it in good order.
 """
@@ -98,7 +98,7 @@ class Driver:
             f"User-Agent: {self.plan.source}/{self.plan.holder}\r\n\r\n"
         ).encode()
         with socket.socket() as client:
-            client.setblocking(False)  # noqa: FBT003
+            client.setblocking(False)
             await loop.sock_connect(client, (host, int(port)))
             if not permission.may_send(time.monotonic()):
                 return
@@ -115,7 +115,7 @@ class Driver:
         loop.call_later(self.plan.seconds, self.stop)
         beat = threading.Thread(target=self._heartbeat, daemon=True)
         beat.start()
-        print(json.dumps({"ready": self.plan.holder}), flush=True)
+        _say(ready=self.plan.holder)
         ask_at, back = 0.0, list[Permission]()
         while not self.stopping or self.senders:
             back += self._ended()
@@ -128,8 +128,13 @@ class Driver:
             else:
                 await asyncio.sleep(timeout)
         await self._leave([*back, *self._ended()])
-        print(json.dumps({"done": self.plan.holder, "sent": self.sent, "lost": self.lost,
-                          "acquires": self.acquires, "renewals": self.renewals}), flush=True)  # fmt: skip
+        _say(
+            done=self.plan.holder,
+            sent=self.sent,
+            lost=self.lost,
+            acquires=self.acquires,
+            renewals=self.renewals,
+        )
 
     def stop(self) -> None:
         self.stopping = True
@@ -204,6 +209,11 @@ class Driver:
                     renewed.slots.get(each.slot), gap_s=renewed.gap_s, closed_for_s=renewed.closed_for_s,
                     before=before, after=after,
                 )  # fmt: skip
+
+
+def _say(**facts: object) -> None:
+    sys.stdout.write(json.dumps(facts) + "\n")
+    sys.stdout.flush()
 
 
 def main(values: Mapping[str, object]) -> None:

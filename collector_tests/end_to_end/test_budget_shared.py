@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import cast
 
 import pytest
@@ -82,7 +83,7 @@ def plan(dsn: str, site: DemoSite) -> Plan:
 
 
 def but(plan: Plan, **changes: object) -> Plan:
-    return Plan(**(json.loads(plan.text()) | changes))  # pyright: ignore[reportArgumentType]
+    return Plan(**(json.loads(plan.text()) | changes))
 
 
 def crew(plan: Plan, each: int, **weights: float) -> list[Plan]:
@@ -107,7 +108,7 @@ def between(arrivals: list[Arrival], start: float, seconds: float) -> list[Arriv
 
 
 def share_three_to_one(plan: Plan, site: DemoSite, seconds: float, *, slots: int = 1) -> tuple[list[Arrival], float]:
-    """Two sources, 3:1, two processes each, for so many seconds; what arrived, and gold's share in requests per tin's."""
+    """Two sources, 3:1, two processes each, for so many seconds: what arrived, and gold's requests per one of tin's."""
     with running(*crew(but(plan, slots=slots), 2, gold=3.0, tin=1.0)) as processes:
         start = time.monotonic() + SETTLING_S
         time.sleep(SETTLING_S + seconds)
@@ -158,7 +159,7 @@ def test_slow_answers_and_long_gaps_never_overlap(plan: Plan, site: DemoSite) ->
     assert violations(arrivals, gap=0.5, slots=1) == []
     turns = [holder(each) for each in arrivals]
     assert len(turns) >= 4
-    assert all(one != next_one for one, next_one in zip(turns, turns[1:], strict=False)), "not one request per turn"
+    assert all(one != next_one for one, next_one in pairwise(turns)), "not one request per turn"
 
 
 def test_slot_of_a_killed_process_comes_back_after_lease_and_deadline(plan: Plan, site: DemoSite) -> None:
