@@ -89,7 +89,14 @@ class PageCounts:
     wire_bytes: int
     first_fetched_at: datetime | None
     last_fetched_at: datetime | None
+    late: int
+    """Pages fetched after the window had closed (rule 22)."""
     warc_files: tuple[str, ...]
+
+    @property
+    def good(self) -> int:
+        """Good pages of every kind."""
+        return sum(self.ok_by_kind.values())
 
 
 def insert(connection: Connection, rows: Sequence[NewPage]) -> list[int]:

@@ -41,7 +41,13 @@ FROM (
     ORDER BY request_id, page_id DESC
     LIMIT %(limit)s
 ) AS p
-JOIN requests AS r ON r.window_start = p.window_start AND r.request_id = p.request_id
+-- A look-up per page: joined plainly, the whole window's requests may be read for each part of it.
+CROSS JOIN LATERAL (
+    SELECT lane, entity, hints, referrer, depth, state, outcome
+    FROM requests
+    WHERE window_start = p.window_start AND request_id = p.request_id
+    OFFSET 0
+) AS r
 ORDER BY p.request_id;
 
 -- name: count_pages
@@ -59,6 +65,7 @@ SELECT
     coalesce(sum(body_bytes), 0)::bigint AS wire_bytes,
     min(fetched_at) AS first_fetched_at,
     max(fetched_at) AS last_fetched_at,
+    count(*) FILTER (WHERE late) AS late,
     coalesce(array_agg(DISTINCT warc_file ORDER BY warc_file), '{}') AS warc_files
 FROM pages
 WHERE source = %(source)s AND window_start = %(window_start)s;
