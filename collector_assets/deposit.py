@@ -88,7 +88,8 @@ class Depositor:
         if refused:
             windows.count_late_results(connection, row.source, window_start, refused)
         kept = [item for item in judged if item.answered.lease.request_id in applied]
-        now, reading = windows.clock(connection), time.monotonic()
+        # The monotonic reading first: `fetched_at` may then be late by a round trip, but never before the arrival.
+        reading, now = time.monotonic(), windows.clock(connection)
         rows = [self._page_row(item, item.location, now, reading) for item in kept if item.location is not None]
         pages.insert(connection, rows)
         new = self._add_found(connection, [item.found for item in kept if item.found is not None])

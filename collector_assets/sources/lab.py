@@ -22,8 +22,9 @@ class Observation(pa.DataFrameModel):
     name: str
     value: int = pa.Field(ge=0, le=1_000_000)
     observed_at: Annotated[pd.DatetimeTZDtype, "us", "UTC"]
-    age_s: float = pa.Field(ge=0, le=300)
-    """How old the observation was when it was fetched; one from the future is as wrong as a stale one."""
+    age_s: float = pa.Field(ge=-1, le=300)
+    """How old the observation was when it was fetched. One from the future is as wrong as a stale one; a second is
+    what the site's clock and ours may differ by."""
 
     class Config(pa.DataFrameModel.Config):
         """A column that the schema does not name is an error."""
