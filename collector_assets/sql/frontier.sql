@@ -239,7 +239,7 @@ SELECT d.budget_key, count(*) FROM (
         SELECT r.budget_key FROM requests AS r
         WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'candidate'
           AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
-        LIMIT %(room)s
+        ORDER BY r.kind, r.lane, r.priority DESC, r.request_id LIMIT %(room)s -- along candidates_by_lane, no further
     ) AS c
 ) AS d
 GROUP BY d.budget_key ORDER BY d.budget_key;
