@@ -37,9 +37,9 @@ def always() -> bool:
 
 
 def asked(path: str = "/", **changes: Any) -> FetchRequest:
-    """A request to the demo shop with short deadlines."""
+    """A request to the demo shop with deadlines that a busy machine keeps."""
     url = f"http://shop.localhost:8765{path}"
-    usual = FetchRequest(url=url, connect_s=1.0, read_s=0.4, total_s=1.0, max_bytes=65_536)
+    usual = FetchRequest(url=url, connect_s=10.0, read_s=10.0, total_s=20.0, max_bytes=65_536)
     return replace(usual, **changes)
 
 

@@ -152,6 +152,14 @@ class TestStatus:
 
         assert (answer.outcome, answer.body, answer.truncated) == (Outcome.UNEXPECTED_STATUS, b"", None)
 
+    def test_101_ends_the_connection(self, client: Client):
+        switch = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+        with speaking(switch) as server:
+            first, second = client.fetch(server.address, asked("/1"), asked("/2"))
+
+        assert [getattr(end, "outcome", end) for end in (first, second)] == 2 * [Outcome.UNEXPECTED_STATUS]
+        assert len(server.heads) == 2
+
     def test_counts_also_when_the_body_is_cut(self, client: Client):
         with speaking(b"HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\nno such") as server:
             answer = client.answer(server.address, asked())
@@ -187,8 +195,9 @@ class TestNoAnswer:
     def test_has_an_outcome_and_spares_the_next_request(
         self, client: Client, site: DemoSite, misbehaviour: str, outcome: Outcome
     ):
+        patience = 0.4 if outcome is Outcome.TIMEOUT else 10.0
         began = monotonic()
-        failed, fine = client.fetch(site.address, asked(f"/misbehave/{misbehaviour}"), asked("/"))
+        failed, fine = client.fetch(site.address, asked(f"/misbehave/{misbehaviour}", read_s=patience), asked("/"))
 
         assert isinstance(failed, NoResponse)
         assert (failed.outcome, failed.sent) == (outcome, True)
@@ -229,10 +238,11 @@ class TestNoAnswer:
             address = f"127.0.0.1:{silent.getsockname()[1]}"
             began = monotonic()
             failed = client.failure(address, asked(url="https://shop.localhost/", connect_s=0.3))
+            took_s = monotonic() - began
 
         assert (failed.outcome, failed.sent) == (Outcome.CONNECT_ERROR, False)
         assert failed.reason == "no connection within 0.3 s"
-        assert monotonic() - began < 0.9
+        assert 0.3 <= took_s < 5
 
     def test_the_total_deadline_also_ends_a_connect(self, client: Client):
         with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -259,7 +269,7 @@ class TestNoAnswer:
 
 class TestCutAnswers:
     def test_a_silent_body_is_kept_up_to_the_read_deadline(self, client: Client, site: DemoSite):
-        answer = client.answer(site.address, asked("/misbehave/hang_after_headers/10"))
+        answer = client.answer(site.address, asked("/misbehave/hang_after_headers/10", read_s=0.4))
 
         assert (answer.outcome, answer.truncated, len(answer.body)) == (Outcome.TIMEOUT, "time", 10)
         assert answer.reason == "silent for 0.4 s; 10 bytes of the body came"
@@ -267,12 +277,12 @@ class TestCutAnswers:
     def test_a_slow_drip_ends_at_the_total_deadline_and_the_connection_is_closed(self, client: Client, site: DemoSite):
         """HTTP-27."""
         began = monotonic()
-        answer = client.answer(site.address, asked("/misbehave/drip/0.2"))
+        answer = client.answer(site.address, asked("/misbehave/drip/0.2", total_s=1.0))
 
         assert (answer.outcome, answer.truncated) == (Outcome.TIMEOUT, "time")
         assert answer.reason.startswith("not complete within 1 s")
         assert 1 <= len(answer.body) <= 5
-        assert 0.95 < answer.ended_at - began < 1.5
+        assert 0.95 < answer.ended_at - began < 3
         assert site.state()["connections"] == 1  # the one that asks
 
     def test_a_declared_excess_is_refused_before_it_is_read(self, client: Client, site: DemoSite):
@@ -321,7 +331,6 @@ class TestCutAnswers:
         resets: bool,  # noqa: FBT001
     ):
         """HTTP-08, HTTP-10."""
-        # Mutation: drop `*answer.content._buffer` from `_received`.
         with speaking(b"HTTP/1.1 200 OK\r\n" + said, resets=resets) as server:
             answer = client.answer(server.address, asked())
 

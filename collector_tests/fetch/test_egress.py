@@ -33,7 +33,7 @@ class TestRefusal:
         self, client: Client, site: DemoSite, monkeypatch: pytest.MonkeyPatch, host: str
     ):
         """Issue A, 6: until the egress guard comes, nothing is sent to anything but the demo site."""
-        # Mutation: drop `self._egress.check(...)` from `_Connector.connect` (addresses are then connected to).
+        # Mutation: drop `self._egress.check(...)` from `Connector.connect` (addresses are then connected to).
         looked_up: list[object] = []
         asks: list[bool] = []
         request = asked(url=f"http://{host}:{site.address.rpartition(':')[2]}/")

@@ -41,7 +41,7 @@ class TestSecret:
         ],
     )
     def test_is_masked_in_a_reason_that_the_site_echoes(self, client: Client, said: str):
-        # Mutation: drop the loop over `self.values` in `_Attempt.shown`.
+        # Mutation: drop the loop over the values in `_Secrets.shown`.
         with speaking(said.encode()) as server:
             answer = client.answer(server.address, asked("/", headers=WITH_TOKEN))
 

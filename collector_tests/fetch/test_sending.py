@@ -20,7 +20,7 @@ OTHER = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 class TestPermission:
     def test_is_asked_once_on_a_standing_connection(self, client: Client, site: DemoSite):
         """Rule 8: the not-after is checked after connecting, just before the bytes leave."""
-        # Mutation: ask `may_send` at the start of `_Connector.connect`.
+        # Mutation: ask `may_send` at the start of `Connector.connect`.
         before = site.state()["connections"]
         seen: list[object] = []
 
@@ -34,7 +34,7 @@ class TestPermission:
 
     def test_that_is_over_sends_nothing_and_keeps_the_connection(self, client: Client, site: DemoSite):
         """Rule 8."""
-        # Mutation: drop `if not self.may_send(): raise _PermissionOver`.
+        # Mutation: drop `if not self.may_send(): raise PermissionOver`.
         answers = iter([True, False, True])
         first, over, last = client.fetch(
             site.address, asked("/"), asked("/no"), asked("/"), may_send=lambda: next(answers)
@@ -74,7 +74,7 @@ class TestOnce:
         self, client: Client, site: DemoSite, misbehaviour: str
     ):
         """Rule 8: the client's own silent resend is off."""
-        # Mutation: drop `if attempt.is_sent: raise _Resent`.
+        # Mutation: drop `if attempt.is_sent: raise Resent`.
         fine, dropped = client.fetch(site.address, asked("/"), asked(f"/misbehave/{misbehaviour}"))
 
         assert isinstance(fine, Response)
@@ -135,6 +135,19 @@ class TestConnections:
         assert len(arrivals) == 9
         assert len({each.peer_port for each in arrivals}) == 3
 
+    def test_that_others_took_over_are_left_alone(self, client: Client, site: DemoSite):
+        """An answer that is whole but too large has given its connection to the next in line."""
+        # Mutation: abort in `Attempt.abort` whatever became of the connection.
+        requests = [asked("/misbehave/delay/0.05", max_bytes=100), *(5 * [asked("/misbehave/delay/0.05")])]
+
+        async def at_once(fetcher: Fetcher) -> list[object]:
+            return list(await asyncio.gather(*(fetcher.fetch(request, always) for request in requests)))
+
+        ends = client.use(site.address, at_once, connections=1)
+
+        assert [getattr(end, "outcome", end) for end in ends] == [Outcome.TOO_LARGE, *(5 * [Outcome.OK])]
+        assert len({each.peer_port for each in site.arrivals()}) == 1
+
     def test_are_closed_with_the_fetcher(self, client: Client, site: DemoSite):
         before = site.state()["connections"]
         client.fetch(site.address, asked("/"))
@@ -146,9 +159,7 @@ class TestConnections:
         before = site.state()["connections"]
 
         async def scenario(fetcher: Fetcher) -> object:
-            task = asyncio.ensure_future(
-                fetcher.fetch(asked(f"/misbehave/{misbehaviour}", read_s=5.0, total_s=5.0), always)
-            )
+            task = asyncio.ensure_future(fetcher.fetch(asked(f"/misbehave/{misbehaviour}"), always))
             await asyncio.sleep(0.1)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -163,7 +174,7 @@ class TestConnections:
         before = site.state()["connections"]
 
         async def scenario(fetcher: Fetcher) -> object:
-            await fetcher.fetch(asked("/misbehave/hang"), always)
+            await fetcher.fetch(asked("/misbehave/hang", read_s=0.2), always)
             return site.state()["connections"]  # blocks the loop: nothing of it can still close the connection
 
         assert client.use(site.address, scenario) == before
