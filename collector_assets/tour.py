@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from collector_assets import forget, frontier, windows
+from collector_assets import forget, frontier, latest, observations, rejects, windows
 from collector_assets.contract import Source
 from collector_assets.demo import DemoSite
 from collector_assets.demo.arrivals import min_gap
@@ -54,7 +54,7 @@ def take(
     say(f"collecting the shop, window {window}: three listing pages, sixty books")
     shop_run = runs.collect_window(defs, shop, window)
     shop_part = shop_summary(database, shop, window)
-    sent, records = len(_visits(site, SHOP_HOST)), _observations(database, shop, window)
+    sent, records = len(_visits(site, SHOP_HOST)), _records(database, shop, window)
     say("collecting the shop again: nothing should be sent")
     again = runs.collect_window(defs, shop, window)
     summary = {
@@ -63,7 +63,7 @@ def take(
         "shop": shop_part,
         "rerun": {
             "http_requests": len(_visits(site, SHOP_HOST)) - sent,
-            "new_records": _observations(database, shop, window) - records,
+            "new_records": _records(database, shop, window) - records,
         },
         "runs": [lab_run.run_id, shop_run.run_id, again.run_id],
         "checks": _check_counts(lab_run, shop_run, again),
@@ -82,7 +82,7 @@ def lab_summary(database: Database, lab: Source, window: str, site: DemoSite) ->
     return {
         "requests": status.counts.planned,
         "http_requests": len(arrivals),
-        "records": _observations(database, lab, window),
+        "records": _records(database, lab, window),
         "min_gap_s": None if gap is None else round(gap, 3),
         "outcomes": {str(request.entity): [request.state, request.attempts] for request in requests},
     }
@@ -95,34 +95,23 @@ def shop_summary(database: Database, shop: Source, window: str) -> dict[str, Any
     with database.transaction() as connection:
         start = status.row.window.start
         rows = frontier.list_requests(connection, shop.name, start, limit=100_000)
-        facts = _facts(connection.execute(FACTS, {"source": shop.name, "window_start": start}).fetchone())
+        in_latest, rejected = latest.extent(connection, shop.name, start), rejects.count(connection, shop.name, start)
     return {
         "listing_pages": status.counts.by_kind("listing").planned,
         "frontier": details.planned,
         "raw_pages": status.pages.ok_by_kind.get("detail", 0),
-        **facts,
+        "records": _records(database, shop, window),
+        "latest": in_latest.total,
         "unique_urls": len({row.url for row in rows if row.kind == "detail"}),
+        "rejects": rejected,
     }
 
 
-FACTS = """
-SELECT (SELECT count(*) FROM observations WHERE source = %(source)s AND window_start = %(window_start)s),
-       (SELECT count(*) FROM latest WHERE source = %(source)s),
-       (SELECT count(*) FROM rejects WHERE source = %(source)s AND window_start = %(window_start)s)
-"""
-
-
-def _facts(row: tuple[Any, ...] | None) -> dict[str, int]:
-    return dict(zip(("records", "latest", "rejects"), row or (0, 0, 0), strict=True))
-
-
-def _observations(database: Database, source: Source, window: str) -> int:
+def _records(database: Database, source: Source, window: str) -> int:
+    """Observations of the window that count."""
     with database.transaction() as connection:
         row = windows.find(connection, source.name, window)
-        if row is None:
-            return 0
-        start = row.window.start
-        return _facts(connection.execute(FACTS, {"source": source.name, "window_start": start}).fetchone())["records"]
+        return sum(observations.count(connection, source.name, row.window.start).values()) if row else 0
 
 
 def _visits(site: DemoSite, host: str) -> list[Any]:
