@@ -68,9 +68,11 @@ def decode(body: bytes, content_encoding: str, *, limit: int) -> Decoded:
 _IDENTITY: Final = frozenset({"", "identity", "none", "null", "plain", "text", "binary", "raw", "7bit", "8bit"})
 _GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-_FILE_MAGIC: Final = (b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+_FILE_MAGIC: Final = (  # UTF-16 (it is full of NULs), PDF, PNG, JPEG, GIF, ZIP, OLE
+    b"\xff\xfe", b"\xfe\xff", b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\xd0\xcf\x11\xe0",
+)  # fmt: skip
 _NEVER_IN_TEXT: Final = bytes((*range(9), 11, *range(14, 27), *range(28, 32)))  # WHATWG "binary data bytes"
-_LEADS_TEXT: Final = (b"<", b"{", b"[", b'"', b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_LEADS_TEXT: Final = (b"<", b"{", b"[", b'"', b"\xef\xbb\xbf")
 
 
 def _coding(word: str) -> str:
@@ -107,15 +109,16 @@ def _shown_by(body: bytes) -> str | None:
 
 
 def _is_plain(body: bytes) -> bool:
-    """Whether these are bytes that no compressor made: text, or a well-known kind of file."""
+    """Whether these are bytes that no compressor made: a well-known kind of file, or text.
+
+    Text has no control characters and two of three: it starts as text does, is valid UTF-8, is not short.
+    """
     if body.startswith(_FILE_MAGIC):
         return True
-    head = body.lstrip()[:1024]
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16 is full of NULs
-        return True
-    if head.translate(None, _NEVER_IN_TEXT) != head:
+    head = body[:1024]
+    if len(head) < 4 or head.translate(None, _NEVER_IN_TEXT) != head:
         return False
-    return head.startswith(_LEADS_TEXT) or _is_utf8(body)
+    return head.lstrip(b" \t\r\n").startswith(_LEADS_TEXT) + _is_utf8(body) + (len(head) > 32) >= 2
 
 
 def _is_utf8(body: bytes) -> bool:
