@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -148,7 +148,7 @@ class FrontierMachine(RuleBasedStateMachine):
             model.leased_until = self.now + LEASE
 
     @rule(lease=leases, state=st.sampled_from(["done", "failed"]))
-    def read(self, lease: Lease, state) -> None:
+    def read(self, lease: Lease, state: Literal["done", "failed"]) -> None:
         outcome = Outcome.OK if state == "done" else Outcome.NO_RECORDS
         self.work.read(frontier.Read(lease.request_id, state, outcome, "read"))
         model = self.model[name_of(lease)]

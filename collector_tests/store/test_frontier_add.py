@@ -109,7 +109,19 @@ def test_everything_that_a_link_said_comes_back_with_its_lease(database: Databas
     )
     work.add([given], max_attempts=5)
     (lease,) = work.claim()
-    for field in "kind lane url budget_key method body headers hints entity depth referrer".split():
+    for field in (
+        "kind",
+        "lane",
+        "url",
+        "budget_key",
+        "method",
+        "body",
+        "headers",
+        "hints",
+        "entity",
+        "depth",
+        "referrer",
+    ):
         assert getattr(lease, field) == getattr(given, field), field
     assert (lease.attempt, lease.max_attempts) == (1, 5)
 

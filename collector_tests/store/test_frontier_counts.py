@@ -28,7 +28,7 @@ def in_every_state(work: Work) -> dict[str, Lease]:
     """One request in each state, and two candidates."""
     work.add(requests(10))
     names = ("fetched", "done", "failed", "unread", "skipped", "retried", "leased", "queued")
-    leases = dict(zip(names, work.claim(8, now=NOON), strict=True))
+    leases: dict[str, Lease] = dict(zip(names, work.claim(8, now=NOON), strict=True))
     mine = {name: (lease.request_id, lease.fence) for name, lease in leases.items()}
     work.finish(
         frontier.Fetched(*mine["fetched"]),
@@ -94,7 +94,7 @@ def test_reading_moves_fetched_done_and_failed_in_reading_and_nothing_else(work:
     leases = in_every_state(work)
     before = work.rows()
     movable = {"fetched", "done", "unread"}
-    results = [frontier.Read(l.request_id, "failed", Outcome.NO_RECORDS, "empty") for l in leases.values()]
+    results = [frontier.Read(lease.request_id, "failed", Outcome.NO_RECORDS, "empty") for lease in leases.values()]
     assert work.read(*results) == 3
     after = {row.request_id: row for row in work.rows().values()}
     assert {name for name, lease in leases.items() if after[lease.request_id].outcome == "no_records"} == movable
@@ -143,11 +143,11 @@ def test_everything_at_once_never_deadlocks_and_adds_up(database: Database):
             leases = work.claim(12, kinds=["listing"] if step % 5 == 0 else None, worker=f"thread-{thread}")
             work.renew(*(leases[::-1] if next(numbers) % 2 else leases))
             half = len(leases) // 2
-            back = [frontier.Released(l.request_id, l.fence) for l in leases[:half:3]]
-            ended += len(work.fetched(*[l for n, l in enumerate(leases[:half]) if n % 3]))
+            back = [frontier.Released(lease.request_id, lease.fence) for lease in leases[:half:3]]
+            ended += len(work.fetched(*[lease for n, lease in enumerate(leases[:half]) if n % 3]))
             work.finish(*back)
             ended += len(work.fetched(*leases[half:][::-1]))
-            work.read(*(frontier.Read(l.request_id, "done", Outcome.OK, None) for l in leases))
+            work.read(*(frontier.Read(lease.request_id, "done", Outcome.OK, None) for lease in leases))
         return ended
 
     with ThreadPoolExecutor(7) as pool:

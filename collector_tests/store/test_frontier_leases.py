@@ -23,8 +23,8 @@ def work(database: Database) -> Work:
     return open_work(database)
 
 
-def one(work: Work, **more: object) -> Lease:
-    work.add(requests(1), **more)  # type: ignore[arg-type]  # pyright: ignore
+def one(work: Work, *, max_attempts: int = 3) -> Lease:
+    work.add(requests(1), max_attempts=max_attempts)
     (lease,) = work.claim(now=NOON)
     return lease
 
@@ -60,12 +60,12 @@ def test_leased_request_is_given_to_nobody_else(work: Work):
     assert work.claim(now=NOON + LEASE - SECOND) == []
 
 
-@pytest.mark.parametrize("back", [frontier.Released, lambda *mine: frontier.Snoozed(*mine, SECOND)])
-def test_release_and_snooze_give_the_attempt_back_but_not_the_fence(work: Work, back):
+@pytest.mark.parametrize("way", [4, 5], ids=["snooze", "release"])
+def test_release_and_snooze_give_the_attempt_back_but_not_the_fence(work: Work, way: int):
     """Rule 3."""
     # Mutation: drop `attempts = r.attempts - …` from finish_requests -> attempt 2.
     lease = one(work, max_attempts=1)
-    work.finish(back(lease.request_id, lease.fence), now=NOON)
+    work.finish(ways_to_end(lease)[way], now=NOON)
     (again,) = work.claim(now=NOON + SECOND)
     assert again.attempt == 1
     assert again.fence > lease.fence
@@ -113,13 +113,19 @@ def test_expired_lease_counts_as_an_attempt_and_fails_after_the_last(work: Work)
     assert "worker-that-dies" in row.reason
 
 
-@pytest.mark.parametrize("end", [frontier.Failed, frontier.Retry, frontier.Skipped])
-def test_reasons_are_bounded_and_clean(work: Work, end):
+@pytest.mark.parametrize("way", [0, 1, 2], ids=["failed", "retry", "skipped"])
+def test_reasons_are_bounded_and_clean(work: Work, way: int):
     """Rule 3: what a server says may be endless and may hold NUL."""
     # Mutation: drop left(…, 500) -> reason_is_bounded is violated and the batch is lost.
     lease = one(work, max_attempts=1)
-    extra = {frontier.Failed: ("fetch",), frontier.Retry: (SECOND,), frontier.Skipped: ()}[end]
-    work.finish(end(lease.request_id, lease.fence, *extra, Outcome.TIMEOUT, "é\0" * 10_000), now=NOON)
+    mine = (lease.request_id, lease.fence)
+    endless = (Outcome.TIMEOUT, "é\0" * 10_000)
+    ways = [
+        frontier.Failed(*mine, "fetch", *endless),
+        frontier.Retry(*mine, SECOND, *endless),
+        frontier.Skipped(*mine, *endless),
+    ]
+    work.finish(ways[way], now=NOON)
     (row,) = work.rows().values()
     assert row.reason == "é" * 500
 

@@ -23,9 +23,9 @@ ENDING = {"state": "fetched", "failed_phase": None, "outcome": "ok", "reason": N
 VALUES: dict[str, dict[str, Any]] = {
     "lock_window": SCOPE,
     "add_requests": SCOPE
-    | dict.fromkeys(("unique_keys", "bodies"), [b"key"])
-    | dict.fromkeys(("lanes", "entities", "urls", "budget_keys", "methods", "referrers"), ["text"])
-    | dict.fromkeys(("headers", "hints"), ["{}"])
+    | {name: [b"key"] for name in ("unique_keys", "bodies")}
+    | {name: ["text"] for name in ("lanes", "entities", "urls", "budget_keys", "methods", "referrers")}
+    | {name: ["{}"] for name in ("headers", "hints")}
     | {"kinds": ["detail"], "priorities": [0], "depths": [0], "edition": 1, "max_attempts": 3, "room": 10},
     "take_back_expired": SCOPE,
     "count_active": SCOPE | {"kinds": ["listing"]},
@@ -51,8 +51,8 @@ BY_PRIMARY_KEY = {"admit_requests", "claim_requests"}
 FILL = """
 INSERT INTO requests (source, window_start, unique_key, kind, lane, url, budget_key, state, outcome, max_attempts,
                       fence, worker, leased_until)
-SELECT 'shop', %(start)s, int8send(n), 'detail', 'lane-' || n %% 8, 'http://shop.localhost:8765/' || n, %(key)s, %(state)s, 'ok', 3,
-       n, CASE %(state)s WHEN 'leased' THEN 'worker' END,
+SELECT 'shop', %(start)s, int8send(n), 'detail', 'lane-' || n %% 8, 'http://shop.localhost:8765/' || n, %(key)s,
+       %(state)s, 'ok', 3, n, CASE %(state)s WHEN 'leased' THEN 'worker' END,
        CASE %(state)s WHEN 'leased' THEN clock_timestamp() + interval '1 hour' END
 FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n
 """
@@ -71,7 +71,8 @@ def large(server: postgres.Server) -> Iterator[Connection]:
 
 def fill(connection: Connection) -> None:
     connection.execute(
-        "INSERT INTO windows (source, window_start, window_end, window_key, capacity, max_requests, names_window, closes_at)"
+        "INSERT INTO windows"
+        " (source, window_start, window_end, window_key, capacity, max_requests, names_window, closes_at)"
         " VALUES ('shop', %(start)s, %(end)s, 'key', 3000, 1000000, false, %(end)s)",
         {"start": START, "end": START + timedelta(days=1)},
     )
@@ -104,7 +105,7 @@ def test_every_statement_of_the_file_is_explained_here():
 
 
 @pytest.mark.parametrize("analyzed", [False, True], ids=["never analyzed", "analyzed"])
-def test_statements_that_run_all_the_time_never_read_finished_rows(large: Connection, analyzed: bool):
+def test_statements_that_run_all_the_time_never_read_finished_rows(large: Connection, *, analyzed: bool):
     """No sequential scan of requests, and no walk along a whole window: with old statistics and with fresh ones."""
     # Mutation: drop `r.state = 'queued'` from best_queued, or the index queued_by_lane.
     if analyzed:

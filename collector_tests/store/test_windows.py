@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ DAY = timedelta(days=1)
 CLOSES_AT = START + DAY + timedelta(hours=1)
 
 
-def opened(database: Database, **more: object) -> tuple[windows.WindowRow, bool]:
-    values = {
+def opened(database: Database, **more: Any) -> tuple[windows.WindowRow, bool]:
+    values: dict[str, Any] = {
         "source": "shop",
         "window": Window(key="2026-01-29", start=START, end=START + DAY),
         "capacity": 500,
@@ -26,7 +27,7 @@ def opened(database: Database, **more: object) -> tuple[windows.WindowRow, bool]
         "closes_at": CLOSES_AT,
     }
     with database.transaction() as connection:
-        return windows.open_window(connection, **(values | more))  # type: ignore[arg-type]  # pyright: ignore
+        return windows.open_window(connection, **(values | more))
 
 
 def find(database: Database, work: Work) -> windows.WindowRow:
@@ -80,7 +81,7 @@ def test_window_that_was_never_opened_is_unknown(database: Database):
     ],
 )
 def test_work_is_late_from_end_and_grace_unless_the_starts_name_the_window(
-    database: Database, now: datetime, names_window: bool, late: bool
+    database: Database, *, now: datetime, names_window: bool, late: bool
 ):
     """Rule 22."""
     # Mutation: drop `NOT names_window AND` from is_late -> the last case fails.
