@@ -96,6 +96,7 @@ def start(state: Path, *, durable: bool = True) -> EmbeddedPostgres:
         server = _answering(data)
         if server is None:
             _clear_the_dead(data)
+            _admit(data)
             if not (data / "PG_VERSION").exists():
                 _initialize(data, durable=durable)
             _require_usable(data)
@@ -260,7 +261,8 @@ def _initialize(data: Path, *, durable: bool) -> None:
     for remains in (draft, data):
         shutil.rmtree(remains, ignore_errors=True)
     draft.mkdir(mode=0o700)
-    _hand_over(draft, data)
+    if os.geteuid() == 0:
+        os.chown(draft, *_account(data))
     options = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     if not durable:
         options.append("--no-sync")
@@ -291,6 +293,8 @@ def _stop(data: Path) -> bool:
         if process.is_running() and _serves(process, data):
             process.send_signal(signal.SIGQUIT)
             psutil.wait_procs([process], timeout=ORPHAN_PATIENCE_S)
+    if (sockets := _socket_folder(data)) != data:
+        shutil.rmtree(sockets, ignore_errors=True)
     return True
 
 
@@ -378,14 +382,12 @@ def _system_account() -> _Account:
     )
 
 
-def _hand_over(folder: Path, data: Path) -> None:
-    """As root: give the folder to the server's user, and let that user reach it and the binaries."""
+def _admit(data: Path) -> None:
+    """As root: let the server's user reach its folder and the programs."""
     if os.geteuid() != 0:
         return
-    account = _account(data)
-    os.chown(folder, account.uid, account.gid)
-    _let_pass(folder.parent)
     programs = _binaries()
+    _let_pass(data.parent)
     _let_pass(programs)
     if not (programs / "postgres").stat().st_mode & stat.S_IXOTH:  # installed under a strict umask
         for path in programs.parent.rglob("*"):
@@ -407,7 +409,7 @@ def _make_socket_folder(folder: Path, data: Path) -> None:
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
         if os.geteuid() == 0:
-            os.chown(folder, account.uid, account.gid)
+            os.chown(folder, *account)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != account.uid or stat.S_IMODE(found.st_mode) & 0o077:
         raise _state_problem(data.parent, f"{folder} is not a private folder of user id {account.uid}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -193,19 +194,21 @@ def test_nothing_is_connected_before_it_is_needed_nor_after_close(dsn: str) -> N
     assert sessions() == 0
 
 
-def test_a_restarted_server_is_survived(tmp_path: Path) -> None:
+def test_a_restarted_server_is_survived() -> None:
     """DBQ-22, the whole server."""
-    server = embedded.start(tmp_path, durable=False)
-    try:
-        with Database(server.dsn) as pool:
-            with pool.transaction() as connection:
-                connection.execute("CREATE TABLE kept (id int)")
-            embedded.stop(tmp_path)
-            embedded.start(tmp_path, durable=False)
-            with pool.transaction() as connection:
-                assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
-    finally:
-        embedded.stop(tmp_path)
+    with tempfile.TemporaryDirectory(prefix="collector-test-restart-") as folder:
+        state = Path(folder)
+        server = embedded.start(state, durable=False)
+        try:
+            with Database(server.dsn) as pool:
+                with pool.transaction() as connection:
+                    connection.execute("CREATE TABLE kept (id int)")
+                embedded.stop(state)
+                embedded.start(state, durable=False)
+                with pool.transaction() as connection:
+                    assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+        finally:
+            embedded.stop(state)
 
 
 # --- Guards of the write layer -------------------------------------------------------------------------------------

@@ -35,9 +35,19 @@ with embedded.running(pathlib.Path(sys.argv[1]), durable=False) as server:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[Path]:
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody may write; pytest's own are private to us, and the server may run as another user."""
+    folder = Path(tempfile.mkdtemp(prefix="collector-test-embedded-"))
+    folder.chmod(0o777)
+    yield folder
+    folder.chmod(0o777)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def state(open_folder: Path) -> Iterator[Path]:
     """A state folder whose server is stopped at the end, whatever happened to it."""
-    folder = tmp_path / "state"
+    folder = open_folder / "state"
     yield folder
     if folder.exists():
         embedded.stop(folder)
@@ -112,15 +122,6 @@ def as_somebody() -> Iterator[None]:
     os.setresuid(0, 0, 0)
     os.setresgid(0, 0, 0)
     os.setgroups(groups)
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that everybody may write (pytest's own temporary folders are private)."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o777)
-    yield folder
-    shutil.rmtree(folder)
 
 
 # --- Start, join, stop ---------------------------------------------------------------------------------------------
@@ -282,8 +283,8 @@ def test_a_state_folder_deleted_under_a_running_server_starts_fresh(state: Path)
 
 
 @pytest.mark.parametrize("name", ["d" * 100, "a folder, with 'odd' \"signs\" %41 & ü $HOME;"])
-def test_deep_and_odd_paths_work(tmp_path: Path, name: str) -> None:
-    state = tmp_path / name / ".collector"
+def test_deep_and_odd_paths_work(open_folder: Path, name: str) -> None:
+    state = open_folder / name / ".collector"
     try:
         server = start(state)
         remember(server, "a")
@@ -308,12 +309,22 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_way_out(tmp_path: Path) 
         start(tmp_path / "file" / "state")
 
 
-def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path, as_somebody: None) -> None:
-    tmp_path.chmod(0o555) if os.geteuid() == tmp_path.stat().st_uid else None
-    with pytest.raises(
-        ConfigurationError, match=r"cannot be written \(Permission denied\)\. Name another folder in COLL"
-    ):
-        start(tmp_path / "state")
+def test_a_folder_that_may_not_be_written_is_named(open_folder: Path, request: pytest.FixtureRequest) -> None:
+    open_folder.chmod(0o555)
+    request.getfixturevalue("as_somebody")
+    with pytest.raises(ConfigurationError, match=r"cannot be written \(Permission denied\)\. Name another folder"):
+        start(open_folder / "state")
+
+
+def test_a_parent_folder_that_was_closed_since_is_opened_again(open_folder: Path) -> None:
+    state = open_folder / "inner" / "state"
+    try:
+        start(state)
+        embedded.stop(state)
+        state.parent.chmod(0o700)
+        start(state)
+    finally:
+        embedded.stop(state)
 
 
 def test_it_runs_for_an_ordinary_user(open_folder: Path, as_somebody: None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import LiteralString
 
 import pytest
 from psycopg import errors, sql
@@ -13,7 +14,7 @@ from collector_assets.database import SQL_FOLDER, Database, parse_statements, st
 STORES = sorted(file.name.removesuffix(".sql") for file in SQL_FOLDER.iterdir() if file.name.endswith(".sql"))
 STATEMENTS = [(store, name) for store in STORES for name in statements(store)]
 PARAMETER = re.compile(r"%\((?P<name>\w+)\)[sbt]")
-TEMPORARY_TABLES = [
+TEMPORARY_TABLES: list[LiteralString] = [
     query
     for store in STORES
     for query in statements(store).values()
