@@ -33,7 +33,17 @@ MAX_HEADERS = 256
 MAX_REASON = 300
 
 _OURS = frozenset(
-    ("user-agent", "host", "connection", "content-length", "transfer-encoding", "te", "upgrade", "expect", "keep-alive")
+    (
+        "user-agent",
+        "accept-encoding",
+        "host",
+        "connection",
+        "content-length",
+        "transfer-encoding",
+        "te",
+        "upgrade",
+        "expect",
+    )
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 

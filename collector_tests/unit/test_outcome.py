@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from collector_assets.outcome import POLICY, Outcome, Policy, of_status, outcome_table, policy
 
+PAGE = Path(__file__).parents[2] / "docs" / "outcomes.md"
 RETRIED = {
     "host_unresolved", "connect_error", "connection_lost", "timeout", "truncated", "protocol_error", "unavailable",
     "empty_body", "fetcher_error", "lease_expired",
@@ -68,6 +71,11 @@ class TestTable:
         rows = outcome_table().splitlines()[2:]
 
         assert [row.split("`")[1] for row in rows] == [each.value for each in Outcome]
+
+    def test_is_the_one_in_the_docs(self):
+        assert PAGE.read_text().endswith(f"\n\n{outcome_table()}"), (
+            "put the text of outcome_table() into docs/outcomes.md"
+        )
 
     def test_every_row_has_three_cells_with_words(self):
         for row in outcome_table().splitlines():
