@@ -15,7 +15,7 @@ def build_source(source: Source, installation: Installation, locator: str | None
     """
     job = dg.define_asset_job(
         names.job_name(source.name),
-        selection=dg.AssetSelection.keys(*(names.asset_key(source.name, stage) for stage in names.STAGES)),
+        selection=dg.AssetSelection.assets(*(names.asset_key(source.name, stage) for stage in names.STAGES)),
         tags=names.run_tags(source),
         # One process, one run page, one place in the queue; a process per step costs 3.6 s of CPU each.
         executor_def=dg.in_process_executor,
