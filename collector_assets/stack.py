@@ -14,6 +14,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from psycopg import conninfo
 
 from collector_assets import embedded
 from collector_assets.database import migrate, require_current
@@ -143,10 +146,9 @@ def _prepare(state: Path) -> None:
 
 
 def _sqlalchemy(dsn: str) -> str:
-    """The same server for Dagster; a bare postgresql:// would choose psycopg 3, which dagster-postgres cannot speak."""
-    for scheme in ("postgresql://", "postgres://"):
-        if dsn.startswith(scheme):
-            return "postgresql+psycopg2://" + dsn.removeprefix(scheme)
-    raise ConfigurationError(
-        "COLLECTOR_DAGSTER_URL", "not set, and COLLECTOR_DSN is not a URL", "Set it to postgresql+psycopg2://…"
-    )
+    """The same database for Dagster; a bare postgresql:// would choose psycopg 3, which dagster-postgres cannot use."""
+    values = {name: str(value) for name, value in conninfo.conninfo_to_dict(dsn).items() if value is not None}
+    user, password = quote(values.pop("user", ""), safe=""), quote(values.pop("password", ""), safe="")
+    login = f"{user}{f':{password}' if password else ''}@" if user else ""
+    name = quote(values.pop("dbname", ""), safe="")
+    return f"postgresql+psycopg2://{login}/{name}?{urlencode(values)}"

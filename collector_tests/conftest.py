@@ -6,7 +6,12 @@ import os
 
 from hypothesis import settings
 
-pytest_plugins = ["collector_tests.fixtures.postgres", "collector_tests.fixtures.site"]
+pytest_plugins = [
+    "collector_tests.fixtures.postgres",
+    "collector_tests.fixtures.site",
+    "collector_tests.fixtures.stored",
+    "collector_tests.fixtures.workers",
+]
 
 # Two busy cores make any deadline a lie. The merge gate repeats its examples; a developer looks for new ones.
 settings.register_profile("collector", deadline=None, derandomize="CI" in os.environ, print_blob=True)
