@@ -43,8 +43,8 @@ class Type:
     """The type in the typed view."""
     frame: str
     """The pandas type that checks see; missing values stay missing in it."""
-    read: Callable[[Any, bool], Any]
-    """(value, whether to convert from text and the like) -> the value; raises `Unfit`."""
+    read: Callable[..., Any]
+    """(value, coerce=whether to convert from text and the like) -> the value; raises `Unfit`."""
     json: Callable[[Any], str]
     """The canonical JSON text of a value that was read."""
 
@@ -82,7 +82,7 @@ def plain(value: Any) -> Any:
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") and not value.shape else value
 
 
-def read_text(value: Any, coerce: bool) -> str:
+def read_text(value: Any, *, coerce: bool) -> str:
     """Text, cleaned; whole and decimal numbers become text where the schema converts (never 1.0 from an id)."""
     if isinstance(value, str):
         return clean_text(value)
@@ -91,7 +91,7 @@ def read_text(value: Any, coerce: bool) -> str:
     raise Unfit("is_text")
 
 
-def read_integer(value: Any, coerce: bool, *, low: int, high: int) -> int:
+def read_integer(value: Any, *, coerce: bool, low: int, high: int) -> int:
     """A whole number of the column's width."""
     if coerce and isinstance(value, str) and INTEGER.match(trimmed := value.strip()):
         value = int(trimmed)
@@ -104,7 +104,7 @@ def read_integer(value: Any, coerce: bool, *, low: int, high: int) -> int:
     return value
 
 
-def read_float(value: Any, coerce: bool) -> float:
+def read_float(value: Any, *, coerce: bool) -> float:
     """A finite number."""
     if coerce and isinstance(value, str) and NUMBER.match(trimmed := value.strip()):
         value = trimmed
@@ -119,7 +119,7 @@ def read_float(value: Any, coerce: bool) -> float:
     return number + 0.0  # -0.0 is 0.0
 
 
-def read_decimal(value: Any, coerce: bool, *, precision: int | None, scale: int) -> Decimal:
+def read_decimal(value: Any, *, coerce: bool, precision: int | None, scale: int) -> Decimal:
     """An exact number; one that does not fit precision and scale is refused, never rounded."""
     if coerce and isinstance(value, str) and NUMBER.match(trimmed := value.strip()):
         value = Decimal(trimmed)
@@ -138,7 +138,7 @@ def read_decimal(value: Any, coerce: bool, *, precision: int | None, scale: int)
     return value
 
 
-def read_bool(value: Any, coerce: bool) -> bool:
+def read_bool(value: Any, *, coerce: bool) -> bool:
     """True or false; 0, 1 and the words where the schema converts (any other text would be true to Python)."""
     if isinstance(value, bool):
         return value
@@ -149,7 +149,7 @@ def read_bool(value: Any, coerce: bool) -> bool:
     raise Unfit("is_true_or_false")
 
 
-def read_time(value: Any, coerce: bool) -> datetime:
+def read_time(value: Any, *, coerce: bool) -> datetime:
     """An instant, in UTC; one without a zone could be any of 38 and is refused."""
     if coerce and isinstance(value, str):
         try:
@@ -160,15 +160,15 @@ def read_time(value: Any, coerce: bool) -> datetime:
         raise Unfit("is_time")
     if value.utcoffset() is None:
         raise Unfit("has_time_zone")
-    if hasattr(value, "to_pydatetime"):
-        value = value.to_pydatetime(warn=False)
+    if to_python := getattr(value, "to_pydatetime", None):  # pandas' Timestamp; its nanoseconds have no JSON
+        value = to_python(warn=False)
     try:
         return value.astimezone(UTC)
     except OverflowError:
         raise Unfit("is_time") from None
 
 
-def read_date(value: Any, coerce: bool) -> date:
+def read_date(value: Any, *, coerce: bool) -> date:
     """A calendar day."""
     if coerce and isinstance(value, str):
         try:
@@ -180,7 +180,7 @@ def read_date(value: Any, coerce: bool) -> date:
     return value
 
 
-def read_json(value: Any, coerce: bool) -> Any:  # noqa: ARG001  the signature of every reader
+def read_json(value: Any, *, coerce: bool) -> Any:  # noqa: ARG001  the signature of every reader
     """Anything that JSON can say (times and decimals included); judged when it is written."""
     json_text(value)
     return value
@@ -225,7 +225,7 @@ def date_text(value: date) -> str:
     return f'"{value.isoformat()}"'
 
 
-def bool_text(value: bool) -> str:
+def bool_text(value: object) -> str:
     """JSON's spelling."""
     return "true" if value else "false"
 
@@ -235,8 +235,16 @@ def json_text(value: Any, depth: int = 0) -> str:
     if depth > MAX_DEPTH:
         raise Unfit("is_nested_less_deeply")
     value = plain(value)
-    if is_missing(value):
-        return "null"
+    match value:
+        case Mapping():
+            return _object_text(value, depth)
+        case list() | tuple():
+            return "[" + ",".join(json_text(item, depth + 1) for item in value) + "]"
+        case _:
+            return "null" if is_missing(value) else _scalar_text(value)
+
+
+def _scalar_text(value: Any) -> str:
     match value:
         case bool():
             return bool_text(value)
@@ -253,10 +261,6 @@ def json_text(value: Any, depth: int = 0) -> str:
             return time_text(read_time(value, coerce=False))
         case date():
             return date_text(value)
-        case Mapping():
-            return _object_text(value, depth)
-        case list() | tuple():
-            return "[" + ",".join(json_text(item, depth + 1) for item in value) + "]"
         case _:
             raise Unfit("is_json")
 
@@ -302,10 +306,14 @@ def integer(bits: int, *, signed: bool) -> Type:
     """Whole numbers of a width."""
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     sql = "bigint" if signed or bits < 64 else "numeric"
-    return Type(sql=sql, frame="Int64" if signed else "UInt64", read=partial(read_integer, low=low, high=high), json=str)
+    return Type(
+        sql=sql, frame="Int64" if signed else "UInt64", read=partial(read_integer, low=low, high=high), json=str
+    )
 
 
 def decimal(precision: int, scale: int) -> Type:
     """Exact numbers; pandera's default precision and scale are no limit."""
     limit = None if (precision, scale) == UNLIMITED else precision
-    return Type(sql="numeric", frame="object", read=partial(read_decimal, precision=limit, scale=scale), json=decimal_text)
+    return Type(
+        sql="numeric", frame="object", read=partial(read_decimal, precision=limit, scale=scale), json=decimal_text
+    )

@@ -151,13 +151,17 @@ class Extraction:
         assert self._source.combine is not None  # noqa: S101
         row = Candidate(origin=group.origin, ordinal=group.ordinal, values=group.rows)
         try:
-            joined = self._source.combine(group.entity, group.rows)
+            joined: Any = self._source.combine(group.entity, group.rows)
             values = joined.values if isinstance(joined, Record) else joined
             entity = entity_of(values.get(self._judges[group.record_type].entity_field))
         except Exception as error:  # noqa: BLE001  the source's code: whatever it does costs one entity
-            return reject(row, group.record_type, Reason(column=None, check="combine", value=explain(error)), entity=group.entity)
+            return reject(
+                row, group.record_type, Reason(column=None, check="combine", value=explain(error)), entity=group.entity
+            )
         if entity != group.entity:
-            said = Reason(column=self._judges[group.record_type].entity_field, check="combine_keeps_the_entity", value=entity)
+            said = Reason(
+                column=self._judges[group.record_type].entity_field, check="combine_keeps_the_entity", value=entity
+            )
             return reject(row, group.record_type, said, entity=group.entity)
         return Candidate(origin=group.origin, ordinal=group.ordinal, values=values)
 
@@ -171,7 +175,9 @@ class Extraction:
         waiting.rows, waiting.raw, waiting.pages, waiting.number = [], [], [], 0
         return piece
 
-    def judged_lines(self, record_type: str, candidates: Sequence[Candidate], *, combined: bool = False) -> Iterator[str]:
+    def judged_lines(
+        self, record_type: str, candidates: Sequence[Candidate], *, combined: bool = False
+    ) -> Iterator[str]:
         """Lines of the records and the rejects that the candidates come to."""
         judged = self._judges[record_type].judge(candidates)
         for row in judged.good:
@@ -220,7 +226,8 @@ def _facts(stored: StoredPage) -> dict[str, Any]:
 
 
 def _stored(facts: dict[str, Any]) -> StoredPage:
-    place = facts["location"]
-    times = {name: datetime.fromisoformat(facts[name]) for name in ("requested_at", "fetched_at")}
-    location = Location(**place | {"payload_digest": bytes.fromhex(place["payload_digest"])})
-    return StoredPage(**facts | times | {"location": location, "flags": tuple(facts["flags"])})
+    place = facts.pop("location")
+    digest = bytes.fromhex(place.pop("payload_digest"))
+    times = {name: datetime.fromisoformat(facts.pop(name)) for name in ("requested_at", "fetched_at")}
+    flags = tuple(facts.pop("flags"))
+    return StoredPage(location=Location(payload_digest=digest, **place), flags=flags, **times, **facts)

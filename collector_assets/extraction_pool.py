@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from typing import Final
@@ -69,41 +69,43 @@ class _Batches:
 
 
 def read_all(
-    batches: Iterator[Sequence[StoredPage]], *, here: Extraction, job: Job | None = None, helpers: int = 0
+    batches: Iterator[Sequence[StoredPage]],
+    *,
+    here: Extraction,
+    job: Job | None = None,
+    helpers: int = 0,
+    is_worth_helpers: Callable[[], bool] = lambda: True,
 ) -> Iterator[Piece | Discarded]:
-    """Read every batch, here and in helpers; pieces of a batch come in order, batches in any."""
-    if job is None or not helpers:
-        for batch in batches:
-            yield from here.read(batch)
-        return
-    shared, pool = _Batches(batches), _Pool(job, helpers)
-    pool.start(shared)
+    """Read every batch, here and, from when it is worth them, in helpers too. Pieces of one reader come in order."""
+    shared, pool = _Batches(batches), None
     try:
         while (batch := shared.take()) is not None:
+            if job and helpers and pool is None and is_worth_helpers():
+                pool = _Pool(job, helpers, shared)
             for piece in here.read(batch):
                 yield piece
-                yield from pool.ready()
-        yield from pool.rest()
+                yield from pool.ready() if pool else ()
+        yield from pool.rest() if pool else ()
     finally:
-        pool.stop()
+        if pool:
+            pool.stop()
 
 
 class _Pool:
     """A thread per helper drives it; their pieces meet in one bounded queue."""
 
-    def __init__(self, job: Job, helpers: int) -> None:
+    def __init__(self, job: Job, helpers: int, batches: _Batches) -> None:
         self._job = job
         self._pieces: queue.Queue[Piece | Discarded | BaseException | None] = queue.Queue(PIECES_IN_FLIGHT * helpers)
         self._stopping = threading.Event()
         self._helpers = [_Helper() for _ in range(helpers)]
-        self._threads: list[threading.Thread] = []
+        self._threads = [
+            threading.Thread(target=self._drive, args=(helper, batches), daemon=True, name="extraction-helper")
+            for helper in self._helpers
+        ]
         self._working = helpers
-
-    def start(self, batches: _Batches) -> None:
-        for helper in self._helpers:
-            thread = threading.Thread(target=self._drive, args=(helper, batches), daemon=True, name="extraction-helper")
+        for thread in self._threads:
             thread.start()
-            self._threads.append(thread)
 
     def ready(self) -> Iterator[Piece | Discarded]:
         """What is there now."""
@@ -184,7 +186,9 @@ class _Helper:
             if tag == FAILED:
                 raise RuntimeError(content.decode())
             yield Piece(
-                rows=content if tag == ROWS else b"", raw=content if tag == RAW else b"", pages=content if tag == PAGES else b""
+                rows=content if tag == ROWS else b"",
+                raw=content if tag == RAW else b"",
+                pages=content if tag == PAGES else b"",
             )
 
     def end(self) -> int | None:
@@ -208,7 +212,9 @@ class _Helper:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             )
             self._pipe = ours
-        ours.send_bytes(pickle.dumps((job.locator, job.archive, job.window)))  # our own settings, to our own child; pages and rows are never pickled
+        ours.send_bytes(
+            pickle.dumps((job.locator, job.archive, job.window))
+        )  # our own settings, to our own child; pages and rows are never pickled
         return ours
 
 

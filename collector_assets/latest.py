@@ -71,6 +71,11 @@ def preview(connection: Connection, source: str, *, limit: int = 10) -> list[dic
     """A few rows as people read them, the newest first."""
     with connection.cursor(row_factory=dict_row) as cursor:
         return [
-            {"record_type": row["record_type"], "entity": row["entity"], **row["data"], "collected_at": row["collected_at"]}
+            {
+                "record_type": row["record_type"],
+                "entity": row["entity"],
+                **row["data"],
+                "collected_at": row["collected_at"],
+            }
             for row in cursor.execute(SQL["preview_latest"], {"source": source, "limit": limit})
         ]

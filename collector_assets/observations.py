@@ -36,7 +36,8 @@ def replace(connection: Connection, *, source: str, window_start: datetime, vers
 def count(connection: Connection, source: str, window_start: datetime, version: str | None = None) -> Mapping[str, int]:
     """Observations by record type; of one extractor version, or of the one that counts."""
     values = {"source": source, "window_start": window_start, "version": version}
-    return dict(connection.execute(SQL["count_observations"], values).fetchall())  # pyright: ignore[reportArgumentType]
+    rows: list[Any] = connection.execute(SQL["count_observations"], values).fetchall()
+    return dict(rows)
 
 
 def preview(

@@ -30,7 +30,10 @@ from collector_assets.verdicts import Finding, Verdict, verdict_of
 from collector_assets.windows import WindowRow
 
 PROCESS_FROM: Final = 500
-"""Pages from which helpers are worth their start."""
+"""Pages from which helpers are thought of."""
+HELPERS_FROM_S: Final = 2.5
+"""Seconds of reading left, at the pace so far, from which helpers are worth it: each costs about one to start (pandas,
+pandera). Measured on two cores: books are read at 0.4 ms a page, so 3,000 of them are done before a helper pays."""
 ROWS_COMBINED_AT_ONCE: Final = 1_000
 EXAMPLES: Final = 10
 
@@ -55,7 +58,6 @@ class ReadingReport:
     verdict: Verdict
     preview: list[dict[str, Any]]
     reject_examples: list[RejectRow]
-    processes: int
     seconds: float
     phases: Mapping[str, float]
     """Seconds: read (extract, validate, copy), combine, settle (the transaction)."""
@@ -80,7 +82,7 @@ def run(
     """Read every good page of the window, and judge the window's records.
 
     `locator` is how another process finds the source (`registry.Loaded.locator`); without it all reading stays here.
-    `processes` counts this one; None means one per core from `PROCESS_FROM` pages on. `progress(pages, of pages)`.
+    `processes` counts this one; None means one per core, once the reading is long enough. `progress(pages, of pages)`.
     Raises `UnknownWindow`; `ContractError` for a schema that no row can answer; `Unavailable` when helpers keep dying.
     """
     extraction = Extraction(source=source, archive=archive, window=window.window)
@@ -90,10 +92,12 @@ def run(
         started = clock()
         counted = pages.count(connection, source.name, window.window.start).ok_by_kind
         expected = sum(number for kind, number in counted.items() if kind in source.with_extract)
-        helpers = _helpers(expected, processes) if locator else 0
         job = Job(locator=locator, archive=archive, window=window.window) if locator else None
-        batches = _batches(database, source, window, chunk, lambda done: progress(done, expected))
-        for part in read_all(batches, here=extraction, job=job, helpers=helpers):
+        reading = _Reading(expected=expected, started=started, forced=processes is not None, progress=progress)
+        for part in read_all(
+            _batches(database, source, window, chunk, reading),
+            here=extraction, job=job, helpers=(processes or _cores()) - 1, is_worth_helpers=reading.is_worth_helpers,
+        ):  # fmt: skip
             _stage(connection, part)
         staging.drop_failed(connection)
         phases["read"] = clock() - started
@@ -103,21 +107,41 @@ def run(
         report = _settle(connection, source, window)
         seconds = clock() - started
     phases["settle"] = seconds - phases["read"] - phases["combine"]
-    return ReadingReport(**report, processes=1 + helpers, seconds=seconds, phases=phases)
+    return ReadingReport(**report, seconds=seconds, phases=phases)
 
 
-def _helpers(pages_expected: int, processes: int | None) -> int:
-    if processes is not None:
-        return max(processes - 1, 0)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores - 1 if pages_expected >= PROCESS_FROM else 0
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """How far the reading is, and how fast."""
+
+    expected: int
+    started: float
+    forced: bool
+    progress: Callable[[int, int], None]
+    done: int = 0
+
+    def advance(self, pages_read: int) -> None:
+        self.done += pages_read
+        self.progress(self.done, self.expected)
+
+    def is_worth_helpers(self) -> bool:
+        if self.forced:
+            return True
+        if self.expected < PROCESS_FROM or not self.done:
+            return False
+        a_page_s = (time.perf_counter() - self.started) / self.done
+        return (self.expected - self.done) * a_page_s > HELPERS_FROM_S
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _batches(
-    database: Database, source: Source, window: WindowRow, chunk: int, progress: Callable[[int], None]
+    database: Database, source: Source, window: WindowRow, chunk: int, reading: _Reading
 ) -> Iterator[Sequence[StoredPage]]:
     """The window's pages by request id, each batch in a short transaction of its own."""
-    after, done = 0, 0
+    after = 0
     while True:
         with database.transaction() as connection:
             batch = pages.for_reading(
@@ -127,8 +151,8 @@ def _batches(
         if not batch:
             return
         yield batch
-        after, done = batch[-1].request_id, done + len(batch)
-        progress(done)
+        after = batch[-1].request_id
+        reading.advance(len(batch))
 
 
 def _stage(connection: Connection, part: Piece | Discarded) -> None:
@@ -204,10 +228,10 @@ def _count(connection: Connection, row: WindowRow, verdict: Verdict) -> None:
     A pass makes this version count. A fail of the version that counted withdraws it: its rows have just been replaced
     by ones that did not pass. A fail of another version leaves the one that counts alone; `publish` refuses meanwhile.
     """
-    version = verdict.extractor_version
-    if verdict.passed:
+    version, counts_now = verdict.extractor_version, row.counted_version
+    if verdict.passed and counts_now != version:
         windows.set_counted_version(connection, row.source, row.window.start, version)
-    elif row.counted_version == version:
+    elif not verdict.passed and counts_now == version:
         windows.set_counted_version(connection, row.source, row.window.start, None)
 
 
@@ -246,7 +270,9 @@ def findings(totals: Totals, expect: Expect) -> tuple[Finding, ...]:
             check="schema_holds",
             passed=broken == 0,
             severity="ERROR" if too_many else "WARN",
-            message=f"{broken} of {records + totals.rejects} records were rejected" if broken else f"{records} records hold",
+            message=f"{broken} of {records + totals.rejects} records were rejected"
+            if broken
+            else f"{records} records hold",
             details={"rejects": broken, "reasons": [dict(reason) for reason in totals.reasons]},
         ),
         Finding(
@@ -254,7 +280,11 @@ def findings(totals: Totals, expect: Expect) -> tuple[Finding, ...]:
             passed=not too_many,
             severity="ERROR",
             message=f"{rate:.1%} rejected; {expect.max_reject_rate:.1%} is allowed",
-            details={"reject_rate": round(rate, 6), "max_reject_rate": expect.max_reject_rate, "rejects": totals.rejects},
+            details={
+                "reject_rate": round(rate, 6),
+                "max_reject_rate": expect.max_reject_rate,
+                "rejects": totals.rejects,
+            },
         ),
         Finding(
             check="record_count_expected",
@@ -267,15 +297,23 @@ def findings(totals: Totals, expect: Expect) -> tuple[Finding, ...]:
             check="entities_unique",
             passed=totals.duplicates == 0,
             severity="WARN",
-            message=f"{totals.duplicates} records of an entity that an earlier request has already" if totals.duplicates else f"{records} entities",
+            message=f"{totals.duplicates} records of an entity that an earlier request has already"
+            if totals.duplicates
+            else f"{records} entities",
             details={"duplicates": totals.duplicates},
         ),
         Finding(
             check="stages_agree",
             passed=totals.unread == 0 and missing == 0,
             severity="ERROR",
-            message=f"{totals.pages} pages read, {totals.unread} came in meanwhile; {totals.yielded} rows yielded, {totals.accounted} accounted for",
-            details={"pages": totals.pages, "unread": totals.unread, "yielded": totals.yielded, "accounted": totals.accounted},
+            message=f"{totals.pages} pages read and {totals.unread} not; "
+            f"{totals.yielded} rows yielded and {totals.accounted} accounted for",
+            details={
+                "pages": totals.pages,
+                "unread": totals.unread,
+                "yielded": totals.yielded,
+                "accounted": totals.accounted,
+            },
         ),
     )
 

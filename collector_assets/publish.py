@@ -70,6 +70,5 @@ def _require_pass(connection: Connection, row: WindowRow) -> None:
         raise VerdictRefused(f"{row.source} {row.window.key}: its records were never read; run `records` first")
     if not verdict.passed:
         said = "; ".join(f"{finding.check}: {finding.message}" for finding in verdict.objections)
-        raise VerdictRefused(
-            f"{row.source} {row.window.key}: the verdict on extractor version {verdict.extractor_version} is not a pass ({said})"
-        )
+        version = f"extractor version {verdict.extractor_version}"
+        raise VerdictRefused(f"{row.source} {row.window.key}: the verdict on {version} is not a pass ({said})")

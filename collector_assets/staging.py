@@ -213,7 +213,9 @@ def _tagged(value: Any) -> Any:
         case list() | tuple():
             return [_tagged(item) for item in value]
         case _:
-            raise TypeError(f"{type(value).__name__} cannot wait for combine: yield text, numbers, times, lists or mappings")
+            raise TypeError(
+                f"{type(value).__name__} cannot wait for combine: yield text, numbers, times, lists or mappings"
+            )
 
 
 def _untagged(value: Any) -> Any:

@@ -25,6 +25,7 @@ MAX_ENTITY: Final = 500
 """Characters of an entity: it is part of index keys, which Postgres bounds at 2,704 bytes."""
 MAX_REASONS: Final = 50
 """Of one record; a frame-wide check fails every column at once."""
+USABLE: Final = "text, integer, float, Decimal, bool, datetime, date, list or dict"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,16 +165,18 @@ class Judge:
         import pandas as pd  # noqa: PLC0415
 
         present = [column for column in self.columns if column.required or any(column.name in row for row in rows)]
-        return pd.DataFrame({column.name: _series(column, [row.get(column.name) for row in rows]) for column in present})
+        return pd.DataFrame(
+            {column.name: _series(column, [row.get(column.name) for row in rows]) for column in present}
+        )
 
     # --- the schema --------------------------------------------------------------------------------------------------
 
-    def _fail(self, problem: str) -> None:
-        raise ContractError("schema", f"record type {self.record_type!r}: {problem}", source=self._source.name)
+    def _problem(self, problem: str) -> ContractError:
+        return ContractError("schema", f"record type {self.record_type!r}: {problem}", source=self._source.name)
 
     def _column(self, name: str, column: Any) -> Column:
         if column.regex:
-            self._fail(f"column {name!r} is a pattern; name the columns")
+            raise self._problem(f"column {name!r} is a pattern; name the columns")
         return Column(
             name=name,
             type=self._type(name, column.dtype),
@@ -187,52 +190,56 @@ class Judge:
     def _type(self, name: str, dtype: Any) -> columns.Type:
         from pandera import dtypes  # noqa: PLC0415
 
-        match dtype:
-            case None:
-                return columns.JSON
-            case dtypes.Decimal():
-                return columns.decimal(dtype.precision, dtype.scale)
-            case dtypes.Bool():
-                return columns.BOOL
-            case dtypes.Int():
-                return columns.integer(dtype.bit_width or 64, signed=not isinstance(dtype, dtypes.UInt))
-            case dtypes.Float():
-                return columns.FLOAT
-            case dtypes.String():
-                return columns.TEXT
-            case dtypes.Timestamp():
-                return columns.TIME
-            case dtypes.Date():
-                return columns.DATE
-        if str(dtype).startswith(("object", "list", "dict", "tuple")):
+        of: Any = dtypes  # its classes are made by a decorator that no type checker sees through
+        if dtype is None or str(dtype) == "object" or _is_generic(dtype):
             return columns.JSON
-        self._fail(f"column {name!r} has type {dtype}; use text, integer, float, Decimal, bool, datetime, date, list or dict")
-        raise AssertionError
+        if isinstance(dtype, of.Decimal):
+            return columns.decimal(dtype.precision, dtype.scale)
+        if isinstance(dtype, of.Int):
+            return columns.integer(dtype.bit_width or 64, signed=not isinstance(dtype, of.UInt))
+        plain_types = {
+            of.Bool: columns.BOOL, of.Float: columns.FLOAT, of.String: columns.TEXT, of.Timestamp: columns.TIME,
+            of.Date: columns.DATE,
+        }  # fmt: skip
+        for kind, type_ in plain_types.items():  # a Timestamp is a Date too, so it comes first
+            if isinstance(dtype, kind):
+                return type_
+        raise self._problem(f"column {name!r} has type {dtype}; use {USABLE}")
 
     def _refuse_what_rows_cannot_answer(self) -> None:
         schema, entity = self._schema, self._by_name[self.entity_field]
         if entity.type.sql not in ("text", "bigint", "numeric", "date"):
-            self._fail(f"column {entity.name!r} names the entity and must be text, an integer or a date")
+            raise self._problem(f"column {entity.name!r} names the entity and must be text, an integer or a date")
         if self._revised_at and self._by_name[self._revised_at].type is not columns.TIME:
-            self._fail(f"column {self._revised_at!r} is the source's revised_at and must be a datetime")
+            raise self._problem(f"column {self._revised_at!r} is the source's revised_at and must be a datetime")
         for name, column in schema.columns.items():
             if column.unique and name != self.entity_field:
-                self._fail(f"column {name!r}: unique=True needs the whole window; only the entity is unique in it")
+                raise self._problem(
+                    f"column {name!r}: unique=True needs the whole window; only the entity is unique in it"
+                )
             if column.parsers:
-                self._fail(f"column {name!r} has a parser; convert in extract()")
+                raise self._problem(f"column {name!r} has a parser; convert in extract()")
         if schema.unique and list(schema.unique) != [self.entity_field]:
-            self._fail("Config.unique needs the whole window; only the entity is unique in it")
+            raise self._problem("Config.unique needs the whole window; only the entity is unique in it")
         if schema.parsers:
-            self._fail("has a frame-wide parser; convert in extract()")
+            raise self._problem("has a frame-wide parser; convert in extract()")
         if schema.index is not None:
-            self._fail("has an index; make it a column")
+            raise self._problem("has an index; make it a column")
 
     def _checks_alone(self) -> Any:
-        """The checks of the schema without its types: those are read already, and pandas knows them less exactly."""
+        """The checks of the schema without its types, which are read already: pandas knows them less exactly.
+
+        Types of Python's own (`list[str]`) stay, because pandera knows what is inside them.
+        """
         import pandera.pandas as pa  # noqa: PLC0415
 
         alone = {
-            name: pa.Column(None, checks=_all_failures(column.checks), nullable=column.nullable, required=False)
+            name: pa.Column(
+                column.dtype if _is_generic(column.dtype) else None,
+                checks=_all_failures(column.checks),
+                nullable=column.nullable,
+                required=False,
+            )
             for name, column in self._schema.columns.items()
         }
         return pa.DataFrameSchema(alone, checks=_all_failures(self._schema.checks), name=self._schema.name)
@@ -301,12 +308,16 @@ class Judge:
         try:
             return entity_of(row.values.get(self.entity_field))
         except Unfit as unfit:
-            row.reasons = [reason for reason in row.reasons if reason.column != self.entity_field or reason.check != "not_nullable"]
+            row.reasons = [
+                reason for reason in row.reasons if reason.column != self.entity_field or reason.check != "not_nullable"
+            ]
             row.add(Reason(column=self.entity_field, check=str(unfit)))
             return None
 
     def _good(self, row: _Read, entity: str, values: Mapping[str, Any]) -> Good:
-        members = {name: "null" if value is None else self._by_name[name].type.json(value) for name, value in values.items()}
+        members = {
+            name: "null" if value is None else self._by_name[name].type.json(value) for name, value in values.items()
+        }
         members |= row.extras
         data = "{" + ",".join([f"{text_json(name)}:{members[name]}" for name in sorted(members)]) + "}"
         return Good(
@@ -340,7 +351,7 @@ class _Read:
             self.values[column.name] = column.default
             return
         try:
-            self.values[column.name] = read = column.type.read(value, column.coerce)
+            self.values[column.name] = read = column.type.read(value, coerce=column.coerce)
             self.cleaned |= read is not value and isinstance(value, str) and isinstance(read, str)
         except Unfit as unfit:
             self.values[column.name] = None
@@ -360,6 +371,10 @@ def _series(column: Column, values: list[Any]) -> Any:
         return pd.Series(values, dtype=column.type.frame)
     instants = pd.Series(values, dtype="datetime64[us, UTC]")
     return instants.dt.tz_convert(column.time_zone) if column.time_zone else instants.dt.tz_localize(None)
+
+
+def _is_generic(dtype: Any) -> bool:
+    return str(dtype).startswith(("list", "dict", "tuple"))
 
 
 def _all_failures(checks: Iterable[Any]) -> list[Any]:

@@ -67,4 +67,7 @@ def newest(connection: Connection, source: str, window_start: datetime) -> Verdi
     values = {"source": source, "window_start": window_start}
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(SQL["newest_verdict"], values).fetchone()
-    return row and Verdict(**row | {"findings": tuple(Finding(**finding) for finding in row["findings"])})
+    if row is None:
+        return None
+    found = tuple(Finding(**finding) for finding in row.pop("findings"))
+    return Verdict(findings=found, **row)

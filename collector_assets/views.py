@@ -27,18 +27,28 @@ OURS: Final = (
 )  # fmt: skip
 """Columns of `latest` that follow the record's own; where a record has one of that name, ours gets a leading _."""
 
-ISO_TIME: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+\+00:00$"
 CASTS: Final[Mapping[str, LiteralString]] = {
     "text": "data ->> {name}",
     "jsonb": "data -> {name}",
     "boolean": "CASE WHEN jsonb_typeof(data -> {name}) = 'boolean' THEN (data ->> {name})::boolean END",
     "numeric": "CASE WHEN jsonb_typeof(data -> {name}) = 'number' THEN (data ->> {name})::numeric END",
-    "double precision": "CASE WHEN jsonb_typeof(data -> {name}) = 'number' THEN (data ->> {name})::double precision END",
-    "bigint": "CASE WHEN jsonb_typeof(data -> {name}) = 'number' AND (data ->> {name}) ~ '^-?[0-9]{{1,19}}$'"
-    " AND (data ->> {name})::numeric BETWEEN -9223372036854775808 AND 9223372036854775807 THEN (data ->> {name})::bigint END",
-    "timestamptz": "CASE WHEN jsonb_typeof(data -> {name}) = 'string' AND (data ->> {name}) ~ {iso_time} THEN (data ->> {name})::timestamptz END",
-    "date": "CASE WHEN jsonb_typeof(data -> {name}) = 'string' AND (data ->> {name}) ~ '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}$'"
-    " THEN (data ->> {name})::date END",
+    "double precision": (
+        "CASE WHEN jsonb_typeof(data -> {name}) = 'number' THEN (data ->> {name})::double precision END"
+    ),
+    "bigint": (
+        "CASE WHEN jsonb_typeof(data -> {name}) = 'number' AND (data ->> {name}) ~ '^-?[0-9]{{1,19}}$'"
+        " AND (data ->> {name})::numeric BETWEEN -9223372036854775808 AND 9223372036854775807"
+        " THEN (data ->> {name})::bigint END"
+    ),
+    "timestamptz": (
+        "CASE WHEN jsonb_typeof(data -> {name}) = 'string'"
+        " AND (data ->> {name}) ~ '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9:.]+[+]00:00$'"
+        " THEN (data ->> {name})::timestamptz END"
+    ),
+    "date": (
+        "CASE WHEN jsonb_typeof(data -> {name}) = 'string'"
+        " AND (data ->> {name}) ~ '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}$' THEN (data ->> {name})::date END"
+    ),
 }
 
 
@@ -47,7 +57,9 @@ def name_of(source: str, record_type: str, *, is_only_type: bool) -> str:
     return bounded(f"latest_{source}" if is_only_type else f"latest_{source}__{record_type}")
 
 
-def refresh(connection: Connection, *, source: str, columns: Mapping[str, Sequence[Column]]) -> tuple[tuple[str, ...], str | None]:
+def refresh(
+    connection: Connection, *, source: str, columns: Mapping[str, Sequence[Column]]
+) -> tuple[tuple[str, ...], str | None]:
     """Make the views of a source's record types what they should be: their names, and what is in the way of one.
 
     Something that was built on a view (another view) keeps it from changing; then the old one stays, and says so.
@@ -64,10 +76,16 @@ def bounded(name: str) -> str:
     """An identifier that fits, and is still its own."""
     if len(name.encode()) <= MAX_NAME:
         return name
-    return name.encode()[: MAX_NAME - 9].decode(errors="ignore") + "_" + hashlib.blake2b(name.encode(), digest_size=4).hexdigest()
+    return (
+        name.encode()[: MAX_NAME - 9].decode(errors="ignore")
+        + "_"
+        + hashlib.blake2b(name.encode(), digest_size=4).hexdigest()
+    )
 
 
-def _refresh_one(connection: Connection, name: str, source: str, record_type: str, columns: Sequence[Column]) -> str | None:
+def _refresh_one(
+    connection: Connection, name: str, source: str, record_type: str, columns: Sequence[Column]
+) -> str | None:
     select = _select(source, record_type, columns)
     text = select.as_string(connection)
     digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
@@ -77,7 +95,9 @@ def _refresh_one(connection: Connection, name: str, source: str, record_type: st
     if found and found[0] == comment:
         return None
     if found and not str(found[0]).startswith(owner + ","):
-        raise ContractError("name", f"the view {name} is already there and is not of {owner.removeprefix('collector: ')}", source=source)
+        raise ContractError(
+            "name", f"the view {name} is already there and is not of {owner.removeprefix('collector: ')}", source=source
+        )
     try:
         with connection.transaction():  # a savepoint: what is in the way must not end the caller's transaction
             connection.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(sql.Identifier(name)))
@@ -92,12 +112,15 @@ def _select(source: str, record_type: str, columns: Sequence[Column]) -> sql.Com
     taken = {column.name for column in columns}
     own = [
         sql.SQL("{} AS {}").format(
-            sql.SQL(CASTS[column.type.sql]).format(name=sql.Literal(column.name), iso_time=sql.Literal(ISO_TIME)),
+            sql.SQL(CASTS[column.type.sql]).format(name=sql.Literal(column.name)),
             sql.Identifier(bounded(column.name)),
         )
         for column in columns
     ]
-    ours = [sql.SQL("{} AS {}").format(sql.Identifier(name), sql.Identifier(f"_{name}" if name in taken else name)) for name in OURS]
+    ours = [
+        sql.SQL("{} AS {}").format(sql.Identifier(name), sql.Identifier(f"_{name}" if name in taken else name))
+        for name in OURS
+    ]
     return sql.SQL("SELECT {} FROM latest WHERE source = {} AND record_type = {}").format(
         sql.SQL(", ").join(own + ours), sql.Literal(source), sql.Literal(record_type)
     )

@@ -6,41 +6,44 @@ SELECT pg_advisory_xact_lock(hashtextextended('collector latest ' || %(source)s,
 
 -- name: recompute
 -- Newest wins, in one statement, for the entities that the window holds or held. Rows that are the same are not touched.
--- No two CTEs are joined: the planner guesses one row for each, and would compare every row of one with every row of the
--- other. What is joined with a CTE is a table, by its index.
+-- Each entity asks for its own rows by index (LATERAL, with an aggregate or a LIMIT that the planner cannot dissolve): a join
+-- of whole sets was quadratic wherever the tables had no statistics yet, that is on the first day.
 WITH entities AS MATERIALIZED (
     SELECT record_type, entity FROM latest WHERE source = %(source)s AND window_start = %(window_start)s
     UNION
     SELECT record_type, entity FROM observations WHERE source = %(source)s AND window_start = %(window_start)s
-), counting AS (
-    SELECT e.record_type, e.entity, o.window_start, o.page_id, o.extractor_version, o.data_digest, o.collected_at,
-        row_number() OVER newest_first AS number,
-        first_value(o.data_digest) OVER newest_first AS newest_digest
-    FROM entities AS e
-    LEFT JOIN LATERAL (
-        SELECT o.window_start, o.page_id, o.extractor_version, o.data_digest, o.collected_at
-        FROM observations AS o
-        JOIN windows AS w ON w.source = %(source)s AND w.window_start = o.window_start AND w.counted_version = o.extractor_version
-        WHERE o.source = %(source)s AND o.record_type = e.record_type AND o.entity = e.entity
-    ) AS o ON true
-    WINDOW newest_first AS (PARTITION BY e.record_type, e.entity ORDER BY o.collected_at DESC, o.page_id DESC)
-), runs AS (
-    SELECT c.*, bool_and(c.data_digest = c.newest_digest) OVER (PARTITION BY c.record_type, c.entity ORDER BY c.number) AS is_unbroken
-    FROM counting AS c
-), newest AS (
-    SELECT record_type, entity, min(collected_at) AS first_seen_at, min(collected_at) FILTER (WHERE is_unbroken) AS changed_at,
-        min(window_start) FILTER (WHERE number = 1) AS window_start,
-        min(extractor_version) FILTER (WHERE number = 1) AS extractor_version
-    FROM runs
-    GROUP BY record_type, entity
 ), state AS MATERIALIZED (
-    SELECT n.record_type, n.entity, n.first_seen_at, n.changed_at, n.window_start, n.extractor_version,
+    SELECT e.record_type, e.entity, n.first_seen_at, n.changed_at, o.window_start, o.extractor_version,
         o.page_id, o.data, o.data_digest, o.collected_at, o.source_revised_at,
         l.collected_at AS was_collected_at, l.page_id AS was_page_id, l.data_digest AS was_digest
-    FROM newest AS n
-    LEFT JOIN observations AS o ON o.source = %(source)s AND o.window_start = n.window_start AND o.record_type = n.record_type
-        AND o.entity = n.entity AND o.extractor_version = n.extractor_version
-    LEFT JOIN latest AS l ON l.source = %(source)s AND l.record_type = n.record_type AND l.entity = n.entity
+    FROM entities AS e
+    CROSS JOIN LATERAL (
+        SELECT min(r.collected_at) AS first_seen_at, min(r.collected_at) FILTER (WHERE r.is_unbroken) AS changed_at,
+            min(r.window_start) FILTER (WHERE r.number = 1) AS window_start,
+            min(r.extractor_version) FILTER (WHERE r.number = 1) AS extractor_version
+        FROM (
+            SELECT c.*, bool_and(c.data_digest = c.newest_digest) OVER (ORDER BY c.number) AS is_unbroken
+            FROM (
+                SELECT o.window_start, o.extractor_version, o.collected_at, o.data_digest,
+                    row_number() OVER newest_first AS number, first_value(o.data_digest) OVER newest_first AS newest_digest
+                FROM observations AS o
+                JOIN windows AS w ON w.source = o.source AND w.window_start = o.window_start AND w.counted_version = o.extractor_version
+                WHERE o.source = %(source)s AND o.record_type = e.record_type AND o.entity = e.entity
+                WINDOW newest_first AS (ORDER BY o.collected_at DESC, o.page_id DESC)
+            ) AS c
+        ) AS r
+    ) AS n
+    LEFT JOIN LATERAL (
+        SELECT o.* FROM observations AS o
+        WHERE o.source = %(source)s AND o.window_start = n.window_start AND o.record_type = e.record_type
+          AND o.entity = e.entity AND o.extractor_version = n.extractor_version
+        LIMIT 1
+    ) AS o ON true
+    LEFT JOIN LATERAL (
+        SELECT l.collected_at, l.page_id, l.data_digest FROM latest AS l
+        WHERE l.source = %(source)s AND l.record_type = e.record_type AND l.entity = e.entity
+        LIMIT 1
+    ) AS l ON true
 ), withdrawn AS (
     DELETE FROM latest AS l USING state AS s
     WHERE s.window_start IS NULL AND l.source = %(source)s AND l.record_type = s.record_type AND l.entity = s.entity

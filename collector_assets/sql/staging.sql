@@ -115,8 +115,8 @@ UPDATE staged_pages AS p SET
         WHEN p.outcome IS NOT NULL THEN p.reason
         WHEN g.records > 0 OR (p.yielded = 0 AND p.may_be_empty) THEN NULL
         WHEN p.yielded = 0 THEN 'the page holds no record, and its kind does not say may_be_empty'
-        ELSE left(format('%%s of %%s rejected; first: %%s', p.yielded, p.yielded,
-            concat_ws(' ', b.first ->> 'column', b.first ->> 'check', 'is broken by ' || (b.first ->> 'value'))), 500)
+        ELSE left(concat_ws(' ', p.yielded, 'of', p.yielded, 'rejected; first:', b.first ->> 'column', b.first ->> 'check',
+            'is broken by ' || (b.first ->> 'value')), 500)
     END
 FROM staged_pages AS own
 LEFT JOIN passed AS g ON g.page_id = own.page_id
