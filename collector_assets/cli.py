@@ -168,12 +168,12 @@ def work(
     chosen = _registry(settings).get(source)
     with _running(settings) as ground:
         installation = _installation(settings, ground)
-        fetcher = installation.fetcher(chosen)
+        installation.require_usable(chosen, window)
         status = _opened(installation.database, chosen.name, window, wait)
         with _bar(f"{source} {window}", quiet=as_json) as (advance, _):
             done = collect.run(
                 source=chosen, window=status.row, kinds=None, database=installation.database,
-                archive=installation.archive, fetcher=fetcher, progress=advance,
+                archive=installation.archive, fetcher=installation.fetcher(chosen), progress=advance,
             )  # fmt: skip
         _print_worked(done, as_json=as_json)
     if done.ending is not collect.Ending.DRAINED:
@@ -191,7 +191,8 @@ def collect_command(source: SourceName, window: WindowKey, as_json: AsJson = Fal
         from collector_assets.graph import runs
 
         defs, installation, _ = build(load_settings())
-        installation.fetcher(chosen)
+        runs.require_window(chosen, window)
+        installation.require_usable(chosen, window)
         with (
             _bar(f"{source} {window}", quiet=as_json) as (_, total),
             _watched(installation.database, chosen.name, window, total),

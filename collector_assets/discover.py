@@ -74,6 +74,7 @@ def run(
     progress: Callable[[collect.Progress], None] = lambda _: None,
 ) -> Discovered:
     """Open the window and fetch the discovering kinds until nothing leads further."""
+    archive.writer(source.name, window.key).close()  # nothing is half done when there is no place for bytes
     opened = open_window(source, window, database)
     mended = mend(source, opened.row, database, archive)
     collected = collect.run(

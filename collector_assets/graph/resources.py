@@ -52,3 +52,9 @@ class Installation:
         """Close what was opened."""
         if "database" in vars(self):
             self.database.close()
+
+    def require_usable(self, source: Source, window_key: str) -> None:
+        """Refuse now what the run would refuse in its middle: no contact, no database, no place for bytes."""
+        self.fetcher(source)
+        _ = self.database
+        self.archive.writer(source.name, window_key).close()
