@@ -115,6 +115,8 @@ class _Desk:
     """Those in hand; replaced, never changed: the heartbeat reads it from its thread."""
     leases: deque[Lease] = field(default_factory=deque)
     claiming: asyncio.Task[None] | None = None
+    is_declared: bool = False
+    """The demand is written as this source says it now: an earlier run may have left another one that still lives."""
     is_dry: bool = False
     """The last claim found less than it asked for."""
     answers: int = 0
@@ -412,7 +414,15 @@ class Worker:
                 permission = Permission(grant, gap_s=acquired.gap_s, before=before, after=after)
                 desk.senders[asyncio.create_task(self._send(key, desk, permission))] = permission
         desk.permissions = tuple(desk.senders.values())
+        if not desk.senders and desk.leases:
+            await self._put_back(desk)
         return acquired.retry_in_s if acquired is not None else LOOK_AGAIN_S
+
+    async def _put_back(self, desk: _Desk) -> None:
+        """Without a slot nothing may be sent: what was claimed ahead is for whoever has one (rule 3)."""
+        unsent, desk.leases = list(desk.leases), deque()
+        desk.is_dry = False
+        await asyncio.to_thread(self._release, unsent)
 
     def _exchange_now(
         self, connection: Connection, key: str, desk: _Desk, back: Sequence[Permission], want: int
@@ -420,6 +430,9 @@ class Worker:
         now = time.monotonic()
         returned = [permission.returned(now) for permission in back]
         if want:
+            if not desk.is_declared:
+                budget.declare(connection, desk.demand)
+                desk.is_declared = True
             return budget.acquire(
                 connection, demand=desk.demand, holder=self.name, want=want, lease=SLOT_LEASE, returned=returned
             )
@@ -457,7 +470,7 @@ class Worker:
         while not self._stopping:
             await self._room.wait()
             wait_s = permission.wait_s(time.monotonic())
-            if wait_s == math.inf:
+            if wait_s == math.inf or permission.is_closed(time.monotonic()):
                 return
             if wait_s > 0:
                 await asyncio.sleep(min(wait_s, LOOK_AGAIN_S))

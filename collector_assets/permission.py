@@ -147,6 +147,10 @@ class Permission:
         """Whether the lease ended without a renewal."""
         return now >= self._not_after
 
+    def is_closed(self, now: float) -> bool:
+        """Whether the key is closed for everyone: nothing may be sent, and nobody knows for how long really."""
+        return now < self._closed_until
+
     def is_over(self, now: float) -> bool:
         """Whether the slot should go back: others wait and the next start would be outside this turn.
 
