@@ -19,7 +19,7 @@ from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
 from collector_assets.fetch import NoResponse, Response
 from collector_assets.outcome import Outcome, Policy, policy
-from collector_assets.page import Page
+from collector_assets.page import Page, header_map
 from collector_assets.request import Lease
 from collector_assets.retry import Backoff
 from collector_assets.storable import clean_text
@@ -150,7 +150,7 @@ class Depositor:
         # The database's clock, brought back to when the response had arrived (rule 6).
         fetched_at = now - timedelta(seconds=max(0.0, reading - answer.ended_at))
         took = max(timedelta(0), answer.fetched_at - answer.requested_at)
-        headers = header_map(answer.headers)
+        headers = header_map(_texts(answer))
         return pages.NewPage(
             window_start=self._window.window.start,
             source=self._source.name,
@@ -222,15 +222,6 @@ def exchange_of(answer: Response | NoResponse, lease: Lease) -> Exchange:
     )
 
 
-def header_map(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Response headers by lower-case name; repeated ones joined by ", " (RFC 9110 §5.3)."""
-    headers: dict[str, str] = {}
-    for name, value in raw:
-        key, text = name.decode("latin-1").lower(), clean_text(value.decode("latin-1"))
-        headers[key] = f"{headers[key]}, {text}" if key in headers else text
-    return headers
-
-
 def explain(error: BaseException) -> str:
     """One bounded line: what was raised, and where in the source file."""
     frames = traceback.extract_tb(error.__traceback__)
@@ -238,13 +229,17 @@ def explain(error: BaseException) -> str:
     return clean_text(f"{type(error).__name__}: {error}"[: REASON_LIMIT - 80] + where)
 
 
+def _texts(answer: Response) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), clean_text(value.decode("latin-1"))) for name, value in answer.headers]
+
+
 def _fresh_page(item: Answered, window: Window, limit: int) -> Page:
     lease, answer = item.lease, item.answer
     assert isinstance(answer, Response)  # noqa: S101
-    headers = header_map(answer.headers)
-    body = decoding.decode(answer.body, headers.get("content-encoding", ""), limit=limit).body
+    headers = header_map(_texts(answer))
+    decoded = decoding.decode(answer.body, headers.get("content-encoding", ""), limit=limit)
     return Page(
-        url=lease.url, final_url=answer.final_url, status=answer.status, headers=headers, body=body,
+        url=lease.url, final_url=answer.final_url, status=answer.status, headers=headers, body=decoded.body,
         fetched_at=answer.fetched_at, window=window, kind=lease.kind, entity=lease.entity, lane=lease.lane,
-        referrer=lease.referrer, hints=lease.hints,
+        referrer=lease.referrer, hints=lease.hints, flags=tuple(decoded.flags),
     )  # fmt: skip
