@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -98,6 +99,7 @@ def dev(port: Annotated[int, typer.Option(help="Port of the Dagster UI on 127.0.
     """The Dagster UI, its daemon and the demo site on the local Postgres; Ctrl-C stops all of it."""
     from collector_assets.demo import DemoSite
 
+    _stop_on_signals()
     settings = load_settings()
     with _running(settings) as ground:
         chosen, site_port = stack.free_port(port), stack.free_port(DEMO_PORT)
@@ -221,6 +223,12 @@ def status(source: Annotated[str | None, typer.Argument(metavar="[SOURCE]")] = N
         _print_json(rows)
     else:
         _print_table("Windows", rows, tuple(rows[0]) if rows else ("source", "window"))
+
+
+def _stop_on_signals() -> None:
+    """SIGTERM stops like Ctrl-C; and SIGINT works too where a shell started us in the background with it ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
 
 
 # --- What commands stand on ----------------------------------------------------------------------------------------

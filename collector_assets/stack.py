@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -22,6 +23,7 @@ from collector_assets import embedded
 from collector_assets.database import migrate, require_current
 from collector_assets.errors import ConfigurationError
 
+PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
 UI_START_S = 120.0
 STOP_S = 60.0
 
@@ -131,6 +133,9 @@ def _default_signals() -> None:
     """A background job of a shell inherits an ignored SIGINT, and Dagster maps SIGTERM to it: neither would work."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if sys.platform == "linux":
+        # Should this command be killed with -9, Dagster stops like after Ctrl-C and leaves no orphans.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 def _prepare(state: Path) -> None:
