@@ -14,9 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
-    consumes,
     initialize,
     invariant,
     precondition,
@@ -34,6 +32,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 LEASE, DEADLINE, GAP = 3.0, 5.0, 0.5
 TOLERANCE = 1e-5  # Postgres keeps microseconds
 TRAVEL = st.sampled_from([0.0, 0.01, 0.4])
+NUMBER = st.integers(0, 3)
 
 
 @dataclass(eq=False, slots=True)
@@ -56,10 +55,9 @@ class Process:
 
 
 class BudgetMachine(RuleBasedStateMachine):
-    """Three sources with different demands, any number of processes."""
+    """Three sources with different demands, four processes; one that dies is started again under a new name."""
 
     dsn = ""
-    processes = Bundle("processes")
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,6 +65,7 @@ class BudgetMachine(RuleBasedStateMachine):
         self.connection: Connection = connect(self.dsn, autocommit=True)
         self.now = 1000.0
         self.born = 0
+        self.processes: list[Process] = []
         self.log: list[Sent] = []
 
     def teardown(self) -> None:
@@ -77,11 +76,9 @@ class BudgetMachine(RuleBasedStateMachine):
 
     def _everything_comes_back(self) -> None:
         """Whoever died and whatever was lost: later a newcomer gets every slot."""
-        if not hasattr(self, "slots"):
-            return
         self.now += LEASE + DEADLINE + GAP
         newcomer = Process(name="newcomer", demand=self._demand("c"))
-        self.ask(newcomer, self.slots, 0.0, 0.0)
+        self._ask(newcomer, self.slots)
         assert len(newcomer.permissions) == self.slots
 
     def _demand(self, source: str) -> Demand:
@@ -113,14 +110,18 @@ class BudgetMachine(RuleBasedStateMachine):
             with self.connection.transaction():
                 budget.declare(self.connection, self._demand(source), timedelta(days=1), now=self._at())
 
-    @rule(target=processes, source=st.sampled_from("abc"))
-    def join(self, source: str) -> Process:
+        self.processes = [self._born(source) for source in "aabc"]
+
+    def _born(self, source: str) -> Process:
         self.born += 1
         return Process(name=f"{source}{self.born}", demand=self._demand(source))
 
-    @rule(process=processes, want=st.integers(1, 4), there=TRAVEL, back=TRAVEL)
-    def ask(self, process: Process, want: int, there: float, back: float) -> None:
+    @rule(number=NUMBER, want=st.integers(1, 4), there=TRAVEL, back=TRAVEL)
+    def ask(self, number: int, want: int, there: float, back: float) -> None:
         """At the end of a turn the slot goes back in the same transaction."""
+        self._ask(self.processes[number], want, there, back)
+
+    def _ask(self, process: Process, want: int, there: float = 0.0, back: float = 0.0) -> None:
         before = self.now
         over = [each for each in process.permissions if not each.in_flight and self._should_go_back(each)]
         returned = [each.returned(before) for each in over]
@@ -139,9 +140,12 @@ class BudgetMachine(RuleBasedStateMachine):
     def _should_go_back(self, permission: Permission) -> bool:
         return permission.is_over(self.now) or permission.is_lost(self.now)
 
-    @rule(process=processes, connecting=TRAVEL)
-    def send(self, process: Process, connecting: float) -> None:
+    @rule(number=NUMBER, connecting=TRAVEL)
+    def send(self, number: int, connecting: float) -> None:
         """A request starts in every slot that is ready; its bytes leave when the connection stands."""
+        self._send(self.processes[number], connecting)
+
+    def _send(self, process: Process, connecting: float = 0.0) -> None:
         starting = [each for each in process.permissions if each.may_start(self.now)]
         for each in starting:
             each.started(self.now)
@@ -160,17 +164,21 @@ class BudgetMachine(RuleBasedStateMachine):
         busy = [sent for sent in self.log if sent.is_open or sent.ended + GAP - TOLERANCE > self.now]
         assert len(busy) < self.slots, f"at {self.now:.3f}: {busy}"
 
-    @rule(process=processes)
-    def respond(self, process: Process) -> None:
+    @rule(number=NUMBER)
+    def respond(self, number: int) -> None:
         """The site's responses end, and the process hears of it."""
+        self._respond(self.processes[number])
+
+    def _respond(self, process: Process) -> None:
         for permission, sent in process.under_way.items():
             if sent.is_open:
                 sent.is_open, sent.ended = False, self.now
             permission.ended(self.now)
         process.under_way.clear()
 
-    @rule(process=processes, there=TRAVEL, back=TRAVEL)
-    def renew(self, process: Process, there: float, back: float) -> None:
+    @rule(number=NUMBER, there=TRAVEL, back=TRAVEL)
+    def renew(self, number: int, there: float, back: float) -> None:
+        process = self.processes[number]
         before, permissions = self.now, list(process.permissions)
         held = [each.held() for each in permissions]
         self._travels(there)
@@ -186,9 +194,12 @@ class BudgetMachine(RuleBasedStateMachine):
                 before=before, after=after,
             )  # fmt: skip
 
-    @rule(process=processes, there=TRAVEL)
-    def leave(self, process: Process, there: float) -> None:
+    @rule(number=NUMBER, there=TRAVEL)
+    def leave(self, number: int, there: float) -> None:
         """It gives back what is not in use and asks for no more."""
+        self._leave(self.processes[number], there)
+
+    def _leave(self, process: Process, there: float = 0.0) -> None:
         idle = [each for each in process.permissions if not each.in_flight]
         returned = [each.returned(self.now) for each in idle]
         process.permissions = [each for each in process.permissions if each.in_flight]
@@ -197,21 +208,44 @@ class BudgetMachine(RuleBasedStateMachine):
             budget.give_back(self.connection, budget_key="k", holder=process.name, returned=returned, now=self._at())
             budget.stop_waiting(self.connection, budget_key="k", holder=process.name, now=self._at())
 
-    @rule(process=consumes(processes))
-    def die(self, process: Process) -> None:
+    @rule(number=NUMBER, other=NUMBER, pause=st.sampled_from([0.0, 0.05, GAP]))
+    def hand_over(self, number: int, other: int, pause: float) -> None:
+        """Answered, given back, granted to the next, which sends as soon as it may."""
+        process, following = self.processes[number], self.processes[other]
+        self._respond(process)
+        self._leave(process)
+        self._ask(following, 4)
+        self._move(pause)
+        self._send(following)
+
+    @rule(number=NUMBER, sends_first=st.booleans())
+    def die(self, number: int, *, sends_first: bool) -> None:
         """Killed: nothing is given back; the site goes on answering until the deadline."""
-        process.permissions.clear()
+        process = self.processes[number]
+        if sends_first:
+            self._send(process)
+        self.processes[number] = self._born(process.demand.source)
+
+    @rule(number=NUMBER, seconds=st.sampled_from([1.0, LEASE, LEASE + DEADLINE]))
+    def stop_and_go_on(self, number: int, seconds: float) -> None:
+        """Stopped for a while, others do what they like, then it sends as if nothing had been."""
+        process = self.processes[number]
+        self._move(seconds)
+        for other in self.processes:
+            if other is not process:
+                self._ask(other, 4)
+                self._send(other)
+        self._send(process)
 
     @rule(seconds=st.sampled_from([0.05, GAP, 1.0, LEASE - 0.01, LEASE, DEADLINE, LEASE + DEADLINE]))
     def wait(self, seconds: float) -> None:
         self._move(seconds)
 
-    @precondition(lambda self: hasattr(self, "slots"))
+    @precondition(lambda self: self.processes)
     @invariant()
     def no_more_slots_are_held_than_there_are(self) -> None:
-        row = self.connection.execute("SELECT count(*) FROM budget_slots WHERE holder IS NOT NULL").fetchone()
-        assert row
-        assert row[0] <= self.slots  # type: ignore[operator]
+        held = self.connection.execute("SELECT FROM budget_slots WHERE holder IS NOT NULL").fetchall()
+        assert len(held) <= self.slots
 
 
 @pytest.mark.timeout(300)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -150,26 +151,35 @@ def test_slots_that_were_never_used_are_ready_at_once(connection: Connection) ->
     assert len({grant.fence for grant in grants}) == 3
 
 
-def test_of_many_that_ask_at_once_one_gets_the_slot(database: Database) -> None:
-    """Rule 7, with real transactions against each other."""
+def test_of_two_that_ask_at_once_one_gets_the_slot(database: Database) -> None:
+    """Rule 7, with real transactions: the second decides after the first has committed."""
     # Mutation: drop lock_key from budget._lock and `s.holder IS NULL` from grant.
     with database.transaction() as connection:
-        budget.declare(connection, replace(BOTH, slots=3))
-    barrier, granted = threading.Barrier(6), []
+        budget.declare(connection, BOTH)
+    second: list[Grant] = []
 
-    def ask(name: str) -> None:
-        barrier.wait()
+    def ask() -> None:
         with database.transaction() as connection:
-            acquired = budget.acquire(connection, demand=replace(BOTH, slots=3), holder=name, want=2, lease=LEASE)
-            granted.extend(acquired.grants)
+            second.extend(budget.acquire(connection, demand=BOTH, holder="a2", want=1, lease=LEASE).grants)
 
-    threads = [threading.Thread(target=ask, args=(f"a{number}",)) for number in range(6)]
-    for thread in threads:
+    thread = threading.Thread(target=ask)
+    with database.transaction() as connection:
+        first = budget.acquire(connection, demand=BOTH, holder="a1", want=1, lease=LEASE)
         thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({grant.slot for grant in granted}) == len(granted)
-    assert 1 <= len(granted) <= 3
+        _wait_until_blocked(database)
+    thread.join()
+    assert (len(first.grants), second) == (1, [])
+
+
+def _wait_until_blocked(database: Database) -> None:
+    """Until some session waits for a lock."""
+    waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    with database.connect(autocommit=True) as connection:
+        for _ in range(500):
+            if connection.execute(waiting).fetchone() is not None:
+                return
+            time.sleep(0.01)
+    pytest.fail("nobody waits")
 
 
 def test_asking_in_vain_waits_for_no_lock(database: Database) -> None:
