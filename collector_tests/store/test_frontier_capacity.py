@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from collector_assets import frontier
 from collector_assets.database import Database
 from collector_assets.outcome import Outcome
-from collector_tests.fixtures.frontier import START, Work, name_of, open_work, request, requests
+from collector_tests.fixtures.frontier import START, Work, name_of, open_work, request, requests, wait_for_blocked
 
 KINDS = ("one", "two", "three")
 
@@ -48,20 +47,9 @@ def test_claims_of_different_kinds_at_once_cannot_both_take_the_last_places(data
         with database.transaction() as connection:
             first = frontier.claim(connection, **work.claim_arguments(4, kinds=["one"]))
             second = pool.submit(work.claim, 4, kinds=["two"])
-            wait_until_blocked(database)
+            wait_for_blocked(database, 1)
         assert (len(first), second.result()) == (4, [])
     assert active(work) == 4
-
-
-def wait_until_blocked(database: Database) -> None:
-    """Until some session waits for a lock (or none does for 2 s: then the test's own assertion says so)."""
-    pause = threading.Event()
-    for _ in range(200):
-        with database.connect(autocommit=True) as probe:
-            row = probe.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchone()
-        if row and row[0]:
-            return
-        pause.wait(0.01)
 
 
 def drain(dsn: str, kind: str | None) -> None:

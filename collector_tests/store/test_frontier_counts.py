@@ -14,7 +14,7 @@ from collector_assets import frontier
 from collector_assets.database import Database
 from collector_assets.outcome import Outcome
 from collector_assets.request import Lease
-from collector_tests.fixtures.frontier import NOON, Work, open_work, requests
+from collector_tests.fixtures.frontier import NOON, Work, open_work, requests, wait_for_blocked
 
 SECOND = timedelta(seconds=1)
 
@@ -122,9 +122,28 @@ def test_reading_again_may_change_the_verdict_both_ways(work: Work):
     assert (counts.done, counts.failed_read, counts.fetched) == (2, 1, 0)
 
 
+def test_heartbeat_and_results_of_one_worker_cannot_deadlock(work: Work):
+    """Rule 6: requests are locked by id first, whatever the order in which a batch of results changes them."""
+    # Mutation: drop lock_leases from `finish` -> DeadlockDetected.
+    work.add(requests(2))
+    low, high = work.claim(2)
+    mixed = [
+        frontier.Retry(high.request_id, high.fence, SECOND, Outcome.TIMEOUT, "slow"),
+        frontier.Fetched(low.request_id, low.fence),
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        with work.database.transaction() as holder:
+            holder.execute("SELECT FROM requests WHERE request_id = %s FOR UPDATE", [low.request_id])
+            renewed = pool.submit(work.renew, low, high)
+            wait_for_blocked(work.database, 1)
+            finished = pool.submit(work.finish, *mixed)
+            wait_for_blocked(work.database, 2)
+        assert renewed.result() == finished.result() == {low.request_id, high.request_id}
+
+
 def test_everything_at_once_never_deadlocks_and_adds_up(database: Database):
     """Rule 6: eight threads add, claim, renew, finish, sweep and read, with one order of locks."""
-    # Mutation: drop lock_leases from `renew` and `finish`, and reverse one of the two -> DeadlockDetected.
+    # Mutation: drop the states from lock_readable and mark_read -> more are done than ended.
     work = open_work(database, capacity=30)
     every = [*requests(400), *requests(400, lane="b"), *requests(200, "listing")]
     numbers: Iterator[int] = count()

@@ -128,10 +128,13 @@ def test_best_of_a_lane_are_read_in_order_and_no_further(large: Connection, name
 
 def test_renewal_is_a_heap_only_update(large: Connection):
     """No index holds leased_until, so the heartbeat writes no index."""
-    # Mutation: CREATE INDEX ON requests (leased_until) WHERE state = 'leased'.
+    # Mutation: add leased_until to the index leased_by_window.
     leased = list(range(FINISHED + QUEUED + CANDIDATES + 1, FINISHED + QUEUED + CANDIDATES + 11))
     with large.transaction(force_rollback=True):
-        large.execute(statements("frontier")["renew_leases"], LEASES | {"ids": leased, "fences": leased})
+        large.execute(
+            statements("frontier")["renew_leases"],
+            LEASES | {"ids": leased, "fences": leased, "lease": timedelta(hours=2)},
+        )
         row = large.execute(
             "SELECT pg_stat_get_xact_tuples_updated(c.oid), pg_stat_get_xact_tuples_hot_updated(c.oid)"
             " FROM pg_class AS c WHERE c.relname = 'requests'"
