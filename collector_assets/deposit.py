@@ -123,8 +123,10 @@ class Depositor:
         mine = {"request_id": lease.request_id, "fence": lease.fence}
         if outcome is Outcome.DISCOVERY_FAILED:
             return frontier.Failed(**mine, phase="read", outcome=outcome, reason=reason)
+        kind = self._source.kind_map[lease.kind]
         match policy(outcome):
-            case Policy.KEEP if self._source.kind_map[lease.kind].extract:
+            # A page that was followed is done with that; reading may still make it failed(read) (rule 15).
+            case Policy.KEEP if kind.extract and not kind.discover:
                 return frontier.Fetched(**mine)
             case Policy.KEEP:
                 return frontier.Done(**mine)

@@ -75,9 +75,7 @@ class Hands:
         )  # fmt: skip
 
     def read(self, source: Source, window: Window = TODAY) -> process.ReadingReport:
-        return process.run(
-            source=source, window=self.row(source, window), database=self.database, archive=self.archive
-        )
+        return process.run(source=source, window=self.row(source, window), database=self.database, archive=self.archive)
 
     def publish(self, source: Source, window: Window = TODAY) -> publish.PublishReport:
         return publish.run(source=source, window=self.row(source, window), database=self.database)

@@ -1,4 +1,4 @@
-"""Rules 2 and 3 through the use cases: no pass waits behind another's work, and a worker holds only what it may send."""
+"""Rules 2 and 3 through the use cases: no pass waits for another's work, a worker holds only what it may send."""
 
 from __future__ import annotations
 
@@ -115,9 +115,7 @@ def test_end_of_a_turn_gives_unsent_requests_back_with_their_attempts(hands: Han
     assert 0 < counts.fetched < 60
 
 
-def test_worker_that_lost_its_slots_gives_unsent_requests_back(
-    hands: Hands, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_that_lost_its_slots_gives_unsent_requests_back(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 3: while others hold every slot, what it had claimed ahead waits for whoever may send it."""
     monkeypatch.setattr(collect, "CLAIM_AHEAD_S", 30.0)  # claims far ahead, so that there is something to give back
     hands.discover(QUICK)
