@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import dagster as dg
@@ -22,11 +22,12 @@ STEP_RETRY = dg.RetryPolicy(max_retries=3, delay=5, backoff=dg.Backoff.EXPONENTI
 LINE_EVERY_S = 2.0
 
 Results = Iterator[dg.MaterializeResult | dg.AssetCheckResult | dg.Output]
-Decorator = Callable[[Callable[[dg.AssetExecutionContext], Results]], dg.AssetsDefinition]
+Body = Callable[[dg.AssetExecutionContext], Results]
+Decorator = Callable[[Body], dg.AssetsDefinition]
 
 
 def build(source: Source, installation: Installation, locator: str | None = None) -> list[dg.AssetsDefinition]:
-    """frontier -> raw_pages -> records -> latest. `locator` lets extraction use all cores (`registry.Loaded`)."""
+    """All four, in their order. `locator` lets extraction use all cores (`registry.Loaded`)."""
     return [
         _frontier(source, installation),
         _raw_pages(source, installation),
@@ -39,7 +40,7 @@ def _stage(source: Source, name: str, description: str, **more: Any) -> Decorato
     """What the four have in common."""
     before = names.STAGES[: names.STAGES.index(name)][-1:]
     partitions = names.partitions_of(source)
-    return dg.asset(
+    as_asset = dg.asset(
         key=names.asset_key(source.name, name),
         deps=[names.asset_key(source.name, stage) for stage in before],
         description=f"{description}\n\n{source.description}".strip(),
@@ -54,6 +55,7 @@ def _stage(source: Source, name: str, description: str, **more: Any) -> Decorato
         pool=source.domain if name in names.FETCHING else None,
         **more,
     )
+    return lambda body: as_asset(_explained(body))
 
 
 def _frontier(source: Source, installation: Installation) -> dg.AssetsDefinition:
@@ -62,12 +64,11 @@ def _frontier(source: Source, installation: Installation) -> dg.AssetsDefinition
 
     @_stage(source, "frontier", about, kinds={"http", "postgres"}, metadata=known, code_version=str(source.edition))
     def frontier(context: dg.AssetExecutionContext) -> Results:
-        with explained():
-            done = discover.run(
-                source=source, window=names.window_of(context), database=installation.database,
-                archive=installation.archive, fetcher=installation.fetcher(source), progress=_logged(context),
-            )  # fmt: skip
-            status = window_status(installation.database, source.name, context.partition_key)
+        done = discover.run(
+            source=source, window=names.window_of(context), fetcher=installation.fetcher(source),
+            database=installation.database, archive=installation.archive, progress=_logged(context),
+        )  # fmt: skip
+        status = window_status(installation.database, source.name, context.partition_key)
         if is_unfinished(status, done.collected):
             yield from checks.of_unfinished(context, source, "frontier", status, done.collected)
             return
@@ -82,12 +83,11 @@ def _raw_pages(source: Source, installation: Installation) -> dg.AssetsDefinitio
 
     @_stage(source, "raw_pages", about, kinds={"http", "file"})
     def raw_pages(context: dg.AssetExecutionContext) -> Results:
-        with explained():
-            done = collect.run(
-                source=source, window=_row(context, source, installation), kinds=None, database=installation.database,
-                archive=installation.archive, fetcher=installation.fetcher(source), progress=_logged(context),
-            )  # fmt: skip
-            status = window_status(installation.database, source.name, context.partition_key)
+        done = collect.run(
+            source=source, window=_row(context, source, installation), kinds=None, fetcher=installation.fetcher(source),
+            database=installation.database, archive=installation.archive, progress=_logged(context),
+        )  # fmt: skip
+        status = window_status(installation.database, source.name, context.partition_key)
         if is_unfinished(status, done):
             yield from checks.of_unfinished(context, source, "raw_pages", status, done)
             return
@@ -99,15 +99,14 @@ def _raw_pages(source: Source, installation: Installation) -> dg.AssetsDefinitio
 
 def _records(source: Source, installation: Installation, locator: str | None) -> dg.AssetsDefinition:
     about = f"Records read from the stored pages of {source.name}: history, and the quarantine. Never fetches."
-    columns = metadata.of_record_types(source)
+    columns, version = metadata.of_record_types(source), source.extractor_version
 
-    @_stage(source, "records", about, kinds={"pandas", "postgres"}, metadata=columns, code_version=source.extractor_version)
+    @_stage(source, "records", about, kinds={"pandas", "postgres"}, metadata=columns, code_version=version)
     def records(context: dg.AssetExecutionContext) -> Results:
-        with explained():
-            report = process.run(
-                source=source, window=_row(context, source, installation), database=installation.database,
-                archive=installation.archive, locator=locator, progress=_read(context),
-            )  # fmt: skip
+        report = process.run(
+            source=source, window=_row(context, source, installation), locator=locator,
+            database=installation.database, archive=installation.archive, progress=_read(context),
+        )  # fmt: skip
         yield dg.MaterializeResult(metadata=metadata.of_reading(report))
         yield from checks.of_reading(source, report)
 
@@ -119,9 +118,8 @@ def _latest(source: Source, installation: Installation) -> dg.AssetsDefinition:
 
     @_stage(source, "latest", about, kinds={"postgres"}, metadata=metadata.of_record_types(source))
     def latest(context: dg.AssetExecutionContext) -> Results:
-        with explained():
-            window = _row(context, source, installation)
-            report = publish.run(source=source, window=window, database=installation.database)
+        window = _row(context, source, installation)
+        report = publish.run(source=source, window=window, database=installation.database)
         yield dg.MaterializeResult(metadata=metadata.of_publishing(report))
         yield checks.of_publishing(source, report)
 
@@ -133,13 +131,24 @@ def is_unfinished(status: WindowStatus, collected: Collected) -> bool:
     return collected.ending is not Ending.DRAINED and status.row.superseded_at is None
 
 
-@contextmanager
-def explained() -> Iterator[None]:
-    """A refusal, a bad contract or broken bytes end the step at once, with the one line that says what to do."""
-    try:
-        yield
-    except (Unusable, Refused, BrokenRecord) as error:
-        raise dg.Failure(description=str(error), metadata={"error": type(error).__name__}, allow_retries=False) from error
+def _explained(body: Body) -> Body:
+    """The body; what no second attempt can change ends it at once, with one line that says what to do."""
+
+    @wraps(body)
+    def explained(context: dg.AssetExecutionContext) -> Results:
+        try:
+            yield from body(context)
+        except (Unusable, Refused, BrokenRecord) as error:
+            raise _final(str(error), error) from error
+        except (dg.DagsterExecutionInterruptedError, KeyboardInterrupt) as error:
+            # Left to Dagster, the retry policy would answer "Terminate" with another attempt.
+            raise _final("interrupted: what was under way was given back, the window can be continued", error) from error
+
+    return explained
+
+
+def _final(message: str, error: BaseException) -> dg.Failure:
+    return dg.Failure(description=message, metadata={"error": type(error).__name__}, allow_retries=False)
 
 
 def _row(context: dg.AssetExecutionContext, source: Source, installation: Installation) -> WindowRow:
@@ -151,7 +160,8 @@ def _logged(context: dg.AssetExecutionContext) -> Callable[[Progress], None]:
     def log(progress: Progress) -> None:
         left = f", about {progress.to_fetch / progress.per_second:.0f} s left" if progress.per_second else ""
         waiting = f", {progress.waiting_for}" if progress.waiting_for else ""
-        context.log.info(f"{progress.answered} answers, {progress.to_fetch} to fetch, {progress.per_second:.1f}/s{left}{waiting}")
+        said = f"{progress.answered} answers, {progress.to_fetch} to fetch, {progress.per_second:.1f}/s{left}{waiting}"
+        context.log.info(said)
 
     return log
 
@@ -164,6 +174,6 @@ def _read(context: dg.AssetExecutionContext) -> Callable[[int, int], None]:
         nonlocal said
         if time.monotonic() - said >= LINE_EVERY_S:
             said = time.monotonic()
-            context.log.info(f"{done} of {total} pages read")
+            context.log.info("%d of %d pages read", done, total)
 
     return log
