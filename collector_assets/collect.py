@@ -297,14 +297,15 @@ class Worker:
         try:
             while True:
                 self._changed.clear()
+                # Before the look: what was under way then may be done by now, and what was seen is old.
+                is_busy = bool(desks) or self._is_depositing
                 due = await self._transact(self._look)
                 now = time.monotonic()
-                is_busy = bool(desks) or self._is_depositing
                 idle.seen(due.to_fetch, is_busy=is_busy, now=now)
                 if now >= turn_ends:
                     return await self._finish_turn(desks), due.next_due_in
                 self._open_desks(desks, due)
-                if not desks and not self._is_depositing:
+                if not desks and not is_busy:
                     if due.to_fetch == 0:
                         return Ending.DRAINED, None
                     if self._is_hopeless(due, idle.lasts(now)):
