@@ -18,7 +18,8 @@ from collector_tests.graph.test_materialize import KEY, QUICK, attempts_of, chec
 
 
 def test_a_refusal_is_not_tried_again(installation: Installation, instance: dg.DagsterInstance) -> None:
-    # Mutation: allow_retries=True in assets.explained
+    """Rule 23: a refusal or a broken contract is for a person to decide."""
+    # Mutation: allow_retries=True in assets._final
     result = collect(replace(QUICK, late="refuse"), installation, instance, "frontier")
     assert not result.success
     assert attempts_of(result, "frontier") == 1
