@@ -107,7 +107,7 @@ def test_every_statement_of_the_file_is_explained_here():
 @pytest.mark.parametrize("analyzed", [False, True], ids=["never analyzed", "analyzed"])
 def test_statements_that_run_all_the_time_never_read_finished_rows(large: Connection, *, analyzed: bool):
     """No sequential scan of requests, and no walk along a whole window: with old statistics and with fresh ones."""
-    # Mutation: drop `r.state = 'queued'` from best_queued, or the index queued_by_lane.
+    # Mutation: drop the index queued_by_lane.
     if analyzed:
         large.execute("ANALYZE")
     for name in VALUES.keys() - READS_THE_WINDOW:

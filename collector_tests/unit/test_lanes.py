@@ -39,7 +39,7 @@ def test_lanes_without_work_leave_their_turns_to_the_others():
 
 
 def test_lane_that_was_away_saves_up_no_burst():
-    # Mutation: let absent lanes gain credit too -> b takes its ten at once.
+    # Mutation: drop `credit[richest] -= sum(weights.values())`.
     _, after = spread({"a": 100}, {"a": 1, "b": 1}, 100)
     assert spread({"a": 10, "b": 10}, {"a": 1, "b": 1}, 6, after)[0] in {"ababab", "bababa"}
 
