@@ -95,10 +95,14 @@ def run(
         job = Job(locator=locator, archive=archive, window=window.window) if locator else None
         reading = _Reading(expected=expected, started=started, forced=processes is not None, progress=progress)
         for part in read_all(
-            _batches(database, source, window, chunk, reading),
-            here=extraction, job=job, helpers=(processes or _cores()) - 1, is_worth_helpers=reading.is_worth_helpers,
-        ):  # fmt: skip
+            _batches(database, source, window, chunk),
+            here=extraction,
+            job=job,
+            helpers=(processes or _cores()) - 1,
+            is_worth_helpers=reading.is_worth_helpers,
+        ):
             _stage(connection, part)
+            reading.advance(part)
         staging.drop_failed(connection)
         phases["read"] = clock() - started
         if source.combine:
@@ -120,9 +124,11 @@ class _Reading:
     progress: Callable[[int, int], None]
     done: int = 0
 
-    def advance(self, pages_read: int) -> None:
-        self.done += pages_read
-        self.progress(self.done, self.expected)
+    def advance(self, part: Piece | Discarded) -> None:
+        """Count the pages of a part, one line each."""
+        if isinstance(part, Piece) and part.pages:
+            self.done += part.pages.count(b"\n")
+            self.progress(min(self.done, self.expected), self.expected)
 
     def is_worth_helpers(self) -> bool:
         if self.forced:
@@ -137,9 +143,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _batches(
-    database: Database, source: Source, window: WindowRow, chunk: int, reading: _Reading
-) -> Iterator[Sequence[StoredPage]]:
+def _batches(database: Database, source: Source, window: WindowRow, chunk: int) -> Iterator[Sequence[StoredPage]]:
     """The window's pages by request id, each batch in a short transaction of its own."""
     after = 0
     while True:
@@ -152,7 +156,6 @@ def _batches(
             return
         yield batch
         after = batch[-1].request_id
-        reading.advance(len(batch))
 
 
 def _stage(connection: Connection, part: Piece | Discarded) -> None:
