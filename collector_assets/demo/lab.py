@@ -23,7 +23,7 @@ CANDIDATES = ("good", "retry", "bad", "stale", "exhaust", "good")  # six, one of
 _ITEM = re.compile(r"/items/([A-Za-z0-9_-]+)\.json")
 
 
-def answer(path: str, *, earlier: int) -> Reply | None:  # noqa: PLR0911  (the table above, row by row)
+def answer(path: str, *, earlier: int) -> Reply | None:
     """The lab's answer to a path that has been asked for `earlier` times before; None when it has none."""
     if path == "/candidates.json":
         return json_reply([{"name": name, "url": f"/items/{name}.json"} for name in CANDIDATES])
