@@ -66,7 +66,8 @@ def add(
         return Added(new=0, known=0, over_bound=0)
     room = max(0, max_requests - planned)
     values |= _columns(requests) | {"edition": edition, "max_attempts": max_attempts, "room": room}
-    new, fresh = _counts_of(connection.execute(SQL["add_requests"], values).fetchone())
+    row: Any = connection.execute(SQL["add_requests"], values).fetchone()
+    new, fresh = row
     over_bound = max(0, fresh - room)
     return Added(new=new, known=len(requests) - new - over_bound, over_bound=over_bound)
 
@@ -130,7 +131,6 @@ def claim(
         "now": now,
     }
     window = _lock_window(connection, scope)
-    connection.execute(SQL["take_back_expired"], scope)
     sharing = _Sharing(
         connection, scope, window.turns, lane_weights=lane_weights, discovering=discovering, interleave=interleave
     )
@@ -157,15 +157,33 @@ def _lock_window(connection: Connection, values: Mapping[str, Any]) -> _LockedWi
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Active:
+    """What counts against the capacity."""
+
+    active: int
+    foreign_queued: int
+    expired: int
+
+
+def _count_active(connection: Connection, scope: dict[str, Any]) -> _Active:
+    """Queued and leased requests, after expired leases were taken back."""
+    with connection.cursor(row_factory=class_row(_Active)) as cursor:
+        (found,) = cursor.execute(SQL["count_active"], scope)
+        if found.expired and connection.execute(SQL["take_back_expired"], scope).rowcount:
+            (found,) = cursor.execute(SQL["count_active"], scope)
+    return found
+
+
 def _admit(connection: Connection, scope: dict[str, Any], sharing: _Sharing, capacity: int) -> None:
     """Candidates become queued while queued + leased < capacity; work of other passes makes room (rule 2)."""
-    active, foreign_queued = _counts_of(connection.execute(SQL["count_active"], scope).fetchone())
-    most = min(capacity - active + foreign_queued, MOST_ADMITTED)
-    ids = sharing.take("admit", "best_candidates", most, {})
+    found = _count_active(connection, scope)
+    room = capacity - found.active
+    ids = sharing.take("admit", "best_candidates", min(room + found.foreign_queued, MOST_ADMITTED), {})
     if not ids:
         return
-    if (lacking := len(ids) - (capacity - active)) > 0:
-        connection.execute(SQL["send_back_foreign"], scope | {"count": lacking})
+    if len(ids) > room:
+        connection.execute(SQL["send_back_foreign"], scope | {"count": len(ids) - room})
     connection.execute(SQL["admit_requests"], scope | {"ids": ids})
 
 
@@ -619,7 +637,3 @@ def list_requests(
 
 def _ids(rows: Iterable[Any]) -> set[RequestId]:
     return {RequestId(row[0]) for row in rows}
-
-
-def _counts_of(row: Any) -> tuple[int, int]:
-    return row[0], row[1]

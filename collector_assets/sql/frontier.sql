@@ -68,15 +68,21 @@ WHERE r.request_id = ANY (ARRAY(
   AND r.state = 'leased' AND r.leased_until <= coalesce(%(now)s::timestamptz, clock_timestamp());
 
 -- name: count_active
--- What counts against the capacity, and how much of it is queued work of kinds that this pass does not drain.
-SELECT
-    (SELECT count(*) FROM requests AS r
-     WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'queued')
-  + (SELECT count(*) FROM requests AS r
-     WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'leased') AS active,
-    (SELECT count(*) FROM requests AS r
-     WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'queued'
-       AND %(kinds)s::text[] IS NOT NULL AND r.kind <> ALL (%(kinds)s::text[])) AS foreign_queued;
+-- What counts against the capacity, how much of it is queued work of kinds that this pass does not drain, and how much
+-- is leased by somebody who is gone.
+SELECT queued.active + leased.active AS active, queued.foreign_queued, leased.expired
+FROM (
+    SELECT count(*) AS active,
+        count(*) FILTER (WHERE %(kinds)s::text[] IS NOT NULL AND r.kind <> ALL (%(kinds)s::text[])) AS foreign_queued
+    FROM requests AS r
+    WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'queued'
+) AS queued
+CROSS JOIN (
+    SELECT count(*) AS active,
+        count(*) FILTER (WHERE r.leased_until <= coalesce(%(now)s::timestamptz, clock_timestamp())) AS expired
+    FROM requests AS r
+    WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'leased'
+) AS leased;
 
 -- name: best_candidates
 -- The best candidates of each lane of each kind.
