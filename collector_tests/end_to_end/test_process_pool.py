@@ -20,6 +20,7 @@ import pytest
 from collector_assets import extraction_pool, registry
 from collector_assets.contract import Source
 from collector_assets.errors import Unavailable
+from collector_assets.extraction import ROWS_AT_ONCE
 from collector_assets.process import ReadingReport
 from collector_assets.windows import WindowRow
 from collector_tests.fixtures.stored import Stored
@@ -124,12 +125,17 @@ def test_helpers_end_in_the_rows_that_one_process_ends_in(pooled: Pooled, tmp_pa
 
 
 def test_a_helper_that_dies_costs_a_second_try(pooled: Pooled, tmp_path: Path) -> None:
-    """What it had handed on of the batch is taken back first: every row is there once."""
-    once = str(tmp_path / "died")
-    pooled.add(*([{"sku": f"s{n}", "value": n, "sleep": 0.05, "die": once}] for n in range(60)))
-    report = pooled.run(chunk=5)
+    """What it had handed on of the batch is taken back first: every row is there once.
+
+    Mutation: do nothing for `Discarded` in `process._stage`.
+    """
+    once, many = str(tmp_path / "died"), ROWS_AT_ONCE + 1
+    for number in range(8):
+        rows = [{"sku": f"s{number}-{n}", "value": n} for n in range(many)]
+        pooled.add(rows, [{"sku": f"d{number}", "value": 1, "sleep": 0.3, "die": once}])
+    report = pooled.run(chunk=2)
     assert Path(once).exists()
-    assert (report.records, report.rejects) == ({"record": 60}, 0)
+    assert (report.records, report.rejects) == ({"record": 8 * (many + 1)}, 0)
     assert report.verdict.passed
 
 

@@ -317,7 +317,7 @@ def test_the_version_that_last_passed_counts(stored: Stored) -> None:
 def test_re_extraction_moves_requests_between_done_and_failed_read_only(stored: Stored) -> None:
     """Rule 15.
 
-    Mutation: send every reading to `frontier.finish`-like updates without a state, in `mark_read`.
+    Mutation: drop the condition on `r.state` in `frontier.mark_read`.
     """
     row = stored.window(SOURCE)
     stored.add(SOURCE, row, [[item("a")], [item("b", -1)], [item("c")]])
@@ -341,7 +341,7 @@ def test_re_extraction_moves_requests_between_done_and_failed_read_only(stored: 
 def test_the_verdict_is_written_with_its_rows_or_not_at_all(stored: Stored) -> None:
     """Rule 16: in their transaction.
 
-    Mutation: commit before `verdicts.add` in `process._settle`.
+    Mutation: `connection.execute("COMMIT")` before `verdicts.add` in `process._settle`.
     """
     row = stored.window(SOURCE)
     stored.add(SOURCE, row, [[item("a")]])
