@@ -30,9 +30,10 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the beat that is under way."""
+        """Stop after the beat that is under way; one that was never started is stopped already."""
         self._stopping.set()
-        self._thread.join(timeout=10)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=10)
 
     def _run(self) -> None:
         connection: Connection | None = None
