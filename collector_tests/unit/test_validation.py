@@ -282,7 +282,10 @@ def test_a_check_of_the_whole_row_names_its_row_once() -> None:
 
 
 def test_a_check_that_breaks_on_one_row_costs_that_row() -> None:
-    """Mutation: without the halving in `Judge._check`, the first row of the frame takes the blame."""
+    """Rule 14: a verdict is the row's own.
+
+    Mutation: without the halving in `Judge._check`, the first row of the frame takes the blame.
+    """
     schema = model(n=pa.Column(int, checks=pa.Check(lambda n: n.map(lambda value: 1 / value > 0), name="inverse")))
     judged = judge([{"sku": str(n), "n": (n + 13) % 20} for n in range(20)], schema)
     assert len(judged.good) == 19
