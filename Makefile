@@ -20,7 +20,7 @@ export UV_HTTP_TIMEOUT := 180
 export DAGSTER_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo dev test lint fmt chaos bench migrate browser clean
+.PHONY: help demo dev test lint fmt chaos mutants bench migrate browser clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ fmt: $(INSTALLED) ## Format, and mend what can be mended by machine
 
 chaos: $(INSTALLED) ## The long fault tests: kill -9, restarts, many seeds
 	$(BIN)/python -m pytest -m chaos --timeout 1800
+
+mutants: $(INSTALLED) ## Remove each guard of the rules (docs/architecture.md), one by one; each time its test must fail
+	$(BIN)/python -m collector_tests.mutations --jobs 2
 
 bench: $(INSTALLED) ## The whole path against Scrapy; writes docs/benchmarks.md
 	$(BIN)/python -m collector_tests.bench

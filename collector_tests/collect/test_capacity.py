@@ -48,6 +48,7 @@ def test_listings_go_on_where_details_fill_the_capacity(hands: Hands) -> None:
     )
     assert hands.discover(small).collected.ending is Ending.DRAINED
     assert hands.status(small).counts.by_kind("listing").done == 3
+    assert [arrival.path for arrival in hands.arrivals() if "missing" in arrival.path] == []
 
 
 def test_window_is_not_blocked_by_one_that_was_abandoned_half_way(hands: Hands) -> None:

@@ -92,7 +92,7 @@ def test_refused_window_that_is_complete_may_be_materialized_again(hands: Hands)
 
 
 def test_newer_window_ends_an_unfinished_older_one(hands: Hands) -> None:
-    """Rule 22: the older one is incomplete, what it left counts as failed, and what it has can be read."""
+    """Rules 20 and 22: the older one is incomplete, what it left counts as failed, and what it has can be read."""
     hands.discover(QUICK, TODAY)
     hands.site.misbehave("delay", prefix="/catalogue/", arg="0.2")
     hands.collect(replace(QUICK, turn=seconds(0.3)), TODAY)
