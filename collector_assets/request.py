@@ -101,7 +101,9 @@ class Lease:
     leased_until: datetime
 
 
-def unique_key(*, kind: str, edition: int, url_key: str, method: str = "GET", body: bytes | None = None, entity: str | None = None) -> bytes:
+def unique_key(
+    *, kind: str, edition: int, url_key: str, method: str = "GET", body: bytes | None = None, entity: str | None = None
+) -> bytes:
     """What makes two requests the same work inside one source and window: 16 bytes (design.md §2).
 
     `entity` is given where the kind says `dedupe="entity"`; it then stands for URL, method and body.
