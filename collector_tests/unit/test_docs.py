@@ -63,7 +63,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
             if not re.match(r"[a-z]+:", target)
         ]
         new = {page for page in found if page.suffix == ".md"} - seen
-    assert set(PAGES) - seen == set()
+    assert set(PAGES) - seen == set(), "link it from README.md or from a page that is linked there"
 
 
 def test_source_files_in_the_readme_are_the_files() -> None:
