@@ -122,8 +122,8 @@ def share_three_to_one(plan: Plan, site: DemoSite, seconds: float, *, slots: int
 
 def test_two_sources_in_four_processes_share_one_slot_three_to_one(plan: Plan, site: DemoSite) -> None:
     """Rule 7: no overlap, the gap from the end of each response, and turns by least requests per weight."""
-    # Mutation: `ready_in_s=0.0` in budget._grant: gap violations. Mutation: order by `w.waited` alone in sharing.allot:
-    # 1:1. Mutation: `WHERE … AND s.holder IS NULL` dropped from grant AND the lock dropped: overlaps.
+    # Mutation: `0::float8` for ready_in in grant: gap violations. Mutation: no `served[w.source]` in the order of
+    # sharing.allot: 1:1. Mutation: lock_key, `s.holder IS NULL` in grant and Slot.is_free dropped: overlaps.
     arrivals, ratio = share_three_to_one(plan, site, 12)
     assert used_share(arrivals, gap=plan.gap, slots=1, seconds=12) >= 0.9
     assert 2.0 <= ratio <= 4.5  # a turn of tin more or less is a third of what it gets in 12 s
@@ -204,7 +204,7 @@ def stopped_past_its_lease(plan: Plan, site: DemoSite, rounds: int) -> int:
 
 def test_process_stopped_past_its_lease_does_not_send_when_it_goes_on(plan: Plan, site: DemoSite) -> None:
     """Rule 8: the not-after is checked on the holder's own clock right before the bytes leave."""
-    # Mutation: `now < self._not_after` dropped from may_start, may_send and wait_s: overlaps and short gaps.
+    # Mutation: the same as below, with is_lost always false.
     assert stopped_past_its_lease(plan, site, 3) == 3
 
 
@@ -222,7 +222,7 @@ def _lease_left(connection: Connection) -> float:
 
 def test_silent_database_stops_the_holder_before_its_lease_ends(plan: Plan, site: DemoSite) -> None:
     """Rule 8: no budget, no request. A database that hangs is a lock that is not released."""
-    # Mutation: take `before` after the statement in budget_driver._exchange and _heartbeat: sends after the lease.
+    # Mutation: `now < self._not_after` dropped from Permission.may_start and may_send: it goes on sending.
     with running(but(plan, lease=1.5)) as (alone,):
         time.sleep(1.5)
         with connect(plan.dsn) as blocker:

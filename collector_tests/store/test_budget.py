@@ -154,13 +154,15 @@ def test_slots_that_were_never_used_are_ready_at_once(connection: Connection) ->
 def test_of_two_that_ask_at_once_one_gets_the_slot(database: Database) -> None:
     """Rule 7, with real transactions: the second decides after the first has committed."""
     # Mutation: drop lock_key from budget._lock and `s.holder IS NULL` from grant.
+    other = replace(BOTH, source="b")
     with database.transaction() as connection:
         budget.declare(connection, BOTH)
+        budget.declare(connection, other)
     second: list[Grant] = []
 
     def ask() -> None:
         with database.transaction() as connection:
-            second.extend(budget.acquire(connection, demand=BOTH, holder="a2", want=1, lease=LEASE).grants)
+            second.extend(budget.acquire(connection, demand=other, holder="b1", want=1, lease=LEASE).grants)
 
     thread = threading.Thread(target=ask)
     with database.transaction() as connection:
