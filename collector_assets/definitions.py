@@ -6,8 +6,8 @@ Opens nothing: a code location must load while Postgres is down. One broken sour
 import logging
 import re
 import warnings
-from collections.abc import Iterator
-from itertools import chain
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,12 +18,11 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 warnings.filterwarnings("ignore", category=dg.PreviewWarning)
 
 from collector_assets import registry  # noqa: E402  after the filters, which the decorators of the graph need
-from collector_assets.contract import Source  # noqa: E402
 from collector_assets.database import migrate  # noqa: E402
 from collector_assets.errors import ContractError  # noqa: E402
 from collector_assets.graph.factory import build_source  # noqa: E402
 from collector_assets.graph.resources import Installation  # noqa: E402
-from collector_assets.registry import Broken, Registry  # noqa: E402
+from collector_assets.registry import Broken, Loaded, Registry  # noqa: E402
 from collector_assets.settings import Settings, load_settings  # noqa: E402
 
 LOG = logging.getLogger(__name__)
@@ -45,21 +44,18 @@ def build(settings: Settings) -> Built:
     folders = [Path(folder) for folder in settings.sources.split(":") if folder]
     found = registry.load(folders, demo=settings.demo_sources)
     built: list[dg.Definitions] = []
-    refused: list[Broken] = []
+    usable, broken = list(found.loaded), list(found.broken)
     for loaded in found.loaded:
         try:
             built.append(build_source(loaded.source, installation, loaded.locator))
         except Exception as error:  # noqa: BLE001  whatever Dagster thinks of one source, the others are built
-            refused.append(Broken(file=loaded.file, source=loaded.source.name, error=_refusal(loaded.source, loaded.file, error)))
-    names = {each.source for each in refused}
-    usable = Registry(
-        loaded=tuple(each for each in found.loaded if each.source.name not in names), broken=(*found.broken, *refused)
-    )
-    for broken in usable.broken:
-        LOG.error("source left out: %s", broken)
+            usable.remove(loaded)
+            broken.append(_refused(loaded, error))
+    for each in broken:
+        LOG.error("source left out: %s", each)
     # In process also for runs that are started from an asset page: a process per step costs 3.6 s of CPU.
-    rest = dg.Definitions(assets=list(_broken_assets(usable)), executor=dg.in_process_executor)
-    return Built(dg.Definitions.merge(*built, rest), installation, usable)
+    rest = dg.Definitions(assets=list(_broken_assets(broken)), executor=dg.in_process_executor)
+    return Built(dg.Definitions.merge(*built, rest), installation, Registry(loaded=tuple(usable), broken=tuple(broken)))
 
 
 def _installation(settings: Settings) -> Installation:
@@ -83,22 +79,23 @@ def _dsn(settings: Settings) -> str:
     return server.dsn
 
 
-def _refusal(source: Source, file: str, error: Exception) -> ContractError:
+def _refused(loaded: Loaded, error: Exception) -> Broken:
     said = " ".join(str(error).split()) or type(error).__name__
-    return ContractError("window", f"Dagster refuses it: {said}", source=source.name, file=file)
+    source, file = loaded.source.name, loaded.file
+    problem = ContractError("window", f"Dagster refuses it: {said}", source=source, file=file)
+    return Broken(file=file, source=source, error=problem)
 
 
-def _broken_assets(found: Registry) -> Iterator[dg.AssetSpec]:
+def _broken_assets(found: Iterable[Broken]) -> Iterator[dg.AssetSpec]:
     """What is broken stands in the asset list, in words, until it is mended."""
-    seen: set[str] = set()
-    for broken in found.broken:
-        stem = re.sub(r"\W+", "_", broken.source or Path(broken.file).stem) or "unnamed"
-        name = next(name for name in chain([stem], (f"{stem}_{n}" for n in range(2, 1_000_000))) if name not in seen)
-        seen.add(name)
+    taken = Counter[str]()
+    for broken in found:
+        name = re.sub(r"\W+", "_", broken.source or Path(broken.file).stem) or "unnamed"
+        taken[name] += 1
         yield dg.AssetSpec(
-            dg.AssetKey([BROKEN, name]),
+            dg.AssetKey([BROKEN, name if taken[name] == 1 else f"{name}__{taken[name]}"]),
             group_name=BROKEN,
-            description=f"**This source is not collected.**\n\n{broken}\n\nMend the file, then reload the code location.",
+            description=f"**Not collected.** {broken}\n\nMend the file, then reload the code location.",
             metadata={"error": str(broken), "file": dg.MetadataValue.path(broken.file)},
             kinds={"broken"},
         )

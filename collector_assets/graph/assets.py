@@ -142,7 +142,7 @@ def _explained(body: Body) -> Body:
             raise _final(str(error), error) from error
         except (dg.DagsterExecutionInterruptedError, KeyboardInterrupt) as error:
             # Left to Dagster, the retry policy would answer "Terminate" with another attempt.
-            raise _final("interrupted: what was under way was given back, the window can be continued", error) from error
+            raise _final("interrupted: what was under way was given back; the window can go on", error) from error
 
     return explained
 

@@ -32,7 +32,9 @@ def window_schedule(source: Source, installation: Installation) -> dg.ScheduleDe
         job_name=names.job_name(source.name),
         cron_schedule=source.window.cron,
         execution_timezone=source.window.timezone,
-        default_status=dg.DefaultScheduleStatus.RUNNING if source.schedule == "on" else dg.DefaultScheduleStatus.STOPPED,
+        default_status=dg.DefaultScheduleStatus.RUNNING
+        if source.schedule == "on"
+        else dg.DefaultScheduleStatus.STOPPED,
         description=f"Starts each window of {source.name} at its start; {_catches_up(source)}.",
     )
     def windows(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
@@ -69,7 +71,7 @@ def may_start(runs: Sequence[dg.DagsterRunStatus]) -> bool:
 def _runs_by_window(
     instance: dg.DagsterInstance, source: str, keys: Sequence[str]
 ) -> Mapping[str, list[dg.DagsterRunStatus]]:
-    """How the runs that fetch for these windows stand, however they were started; `multi` ones if they concern the source."""
+    """How the runs that fetch for these windows stand, however they were started."""
     found: dict[str, list[dg.DagsterRunStatus]] = defaultdict(list)
     if not keys:
         return found

@@ -60,7 +60,14 @@ def specs(source: Source, stage: str, partitions: dg.PartitionsDefinition) -> li
 
 
 def result(
-    source: Source, stage: str, name: str, *, passed: bool, message: str, severity: dg.AssetCheckSeverity = ERROR, **details: Any
+    source: Source,
+    stage: str,
+    name: str,
+    *,
+    passed: bool,
+    message: str,
+    severity: dg.AssetCheckSeverity = ERROR,
+    **details: Any,
 ) -> dg.AssetCheckResult:
     """One check's result; the message says what to do where there is something to do."""
     return dg.AssetCheckResult(
@@ -80,12 +87,13 @@ def of_unfinished(
     counts, until = status.counts, _due_at(collected)
     why = "the turn is over" if collected.ending is Ending.TURN_OVER else "the rest is not due yet"
     when = f"after {until:%Y-%m-%d %H:%M:%S} UTC" if until else "to go on"
-    message = f"{counts.to_fetch} of {counts.planned} requests are still to be fetched: {why}; materialize the partition again {when}"
+    left = f"{counts.to_fetch} of {counts.planned} requests are still to be fetched"
+    message = f"{left}: {why}; materialize the partition again {when}"
     details: dict[str, Any] = {"outcomes": outcomes(status), "to_fetch": counts.to_fetch, "planned": counts.planned}
     if until:
         details["due_at"] = dg.MetadataValue.timestamp(until)
     yield result(source, stage, ACCOUNTED, passed=False, severity=WARN, message=message, **details)
-    # Dagster wants an output for every declared check. One without a result shows as skipped: there is nothing to judge.
+    # Dagster wants an output for every declared check; one without a result is shown as skipped.
     for output, spec in context.assets_def.check_specs_by_output_name.items():
         if spec.name != ACCOUNTED:
             yield dg.Output(None, output_name=output)
@@ -140,7 +148,15 @@ def of_reading(source: Source, report: ReadingReport) -> Iterator[dg.AssetCheckR
         if finding.check == "schema_holds" and report.reject_examples:
             details["examples"] = table([_reject(row) for row in report.reject_examples])
         severity = ERROR if finding.severity == "ERROR" else WARN
-        yield result(source, "records", finding.check, passed=finding.passed, severity=severity, message=finding.message, **details)
+        yield result(
+            source,
+            "records",
+            finding.check,
+            passed=finding.passed,
+            severity=severity,
+            message=finding.message,
+            **details,
+        )
 
 
 def _reject(row: RejectRow) -> dict[str, Any]:
@@ -159,7 +175,8 @@ def of_publishing(source: Source, report: PublishReport) -> dg.AssetCheckResult:
 def _accounted(source: Source, stage: str, status: WindowStatus, *, left: int) -> dg.AssetCheckResult:
     counts = status.counts
     ended = counts.done + counts.failed + counts.skipped
-    message = f"{counts.planned} planned = {counts.done} done + {counts.failed} failed + {counts.skipped} skipped + {counts.outstanding} outstanding"
+    parts = f"{counts.done} done + {counts.failed} failed + {counts.skipped} skipped + {counts.outstanding} outstanding"
+    message = f"{counts.planned} planned = {parts}"
     # A window that ended because a newer one opened leaves work undone; `window_complete` says so.
     is_settled = not left or status.row.superseded_at is not None
     passed = is_settled and counts.planned == ended + counts.outstanding
@@ -168,4 +185,6 @@ def _accounted(source: Source, stage: str, status: WindowStatus, *, left: int) -
 
 def _due_at(collected: Collected) -> datetime | None:
     """For people only; decisions use the database's clock."""
-    return datetime.now(UTC) + timedelta(seconds=collected.next_due_in_s) if collected.next_due_in_s is not None else None
+    return (
+        datetime.now(UTC) + timedelta(seconds=collected.next_due_in_s) if collected.next_due_in_s is not None else None
+    )

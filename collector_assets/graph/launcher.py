@@ -52,6 +52,6 @@ def _of_own_process(value: str) -> CheckRunHealthResult:
 def _of_silence(error: DagsterUserCodeUnreachableError) -> CheckRunHealthResult:
     """A server that is slow to answer is not gone: its runs go on, and a twin must not be started."""
     cause = error.__cause__
-    if isinstance(cause, grpc.RpcError) and cause.code() is grpc.StatusCode.DEADLINE_EXCEEDED:  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(cause, grpc.RpcError) and cause.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         return CheckRunHealthResult(WorkerStatus.RUNNING, f"no answer within {ANSWER_WITHIN_S} s", transient=True)
     return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"code server gone: {error}")

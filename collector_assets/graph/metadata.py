@@ -55,14 +55,16 @@ def outcomes(status: WindowStatus) -> dg.TableMetadataValue:
 
 def of_contract(source: Source) -> dict[str, Any]:
     """What the source says about itself, for people who look at the asset."""
-    budget, window = source.budget, source.window
+    budget, gap, window = source.budget, source.budget.gap.total_seconds(), source.window
     starts = [item if isinstance(item, str) else item.url for item in source.start_urls]
     said = {
         "domain": source.domain,
         "starts": dg.MetadataValue.md("\n".join(f"* `{url}`" for url in starts[:MOST_STARTS]) or "from a function"),
         "windows": f"{window.cron} ({window.timezone}), from {window.start}",
-        "backfill": "yes: the starts name the window" if source.is_window_named else "no: pages show the site as it is now",
-        "budget": f"{budget.slots} at once, {budget.gap.total_seconds():g} s after each answer, weight {budget.weight:g}, per {budget.per}",
+        "backfill": "yes: the starts name the window"
+        if source.is_window_named
+        else "no: pages show the site as it is now",
+        "budget": f"{budget.slots} at once, {gap:g} s after each answer, weight {budget.weight:g}, per {budget.per}",
         "lanes": ", ".join(f"{lane}: {weight}" for lane, weight in source.lanes.items()),
         "kinds": ", ".join(source.kind_map),
         "max_requests": source.max_requests,
@@ -76,7 +78,11 @@ def of_record_types(source: Source) -> dict[str, Any]:
     shown: dict[str, Any] = {"dagster/column_schema": column_schema(source, first)}
     if further:
         rows = [
-            {"record type": name, "entity": source.entity_field(name), "columns": ", ".join(schema_columns(schema) or ())}
+            {
+                "record type": name,
+                "entity": source.entity_field(name),
+                "columns": ", ".join(schema_columns(schema) or ()),
+            }
             for name, schema in source.schemas.items()
         ]
         shown["record_types"] = table(rows)

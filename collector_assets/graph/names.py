@@ -9,7 +9,7 @@ from collector_assets.window import Window
 
 STAGES = ("frontier", "raw_pages", "records", "latest")
 FETCHING = frozenset({"frontier", "raw_pages"})
-"""Stages that send requests: their runs are counted against source and domain; re-extraction never queues behind them."""
+"""Stages that send requests: counted per source and domain. Re-extraction never queues behind them."""
 
 SOURCE_TAG = "collector/source"
 DOMAIN_TAG = "collector/domain"

@@ -17,7 +17,7 @@ def of_this_process() -> dict[str, str]:
 
 
 def may_live(value: str) -> bool:
-    """Whether the process may still be there; one on another host cannot be asked, and gets the benefit of the doubt."""
+    """Whether the process may still be there; one on another host cannot be asked, and is not declared dead."""
     host, _, process = value.rpartition(":")[0].rpartition(":")
     if host != socket.gethostname():
         return True

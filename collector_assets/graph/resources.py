@@ -44,9 +44,7 @@ class Installation:
         """How to make the fetcher of a source, inside its event loop; refuses a nameless visit to the open web."""
         if not source.is_demo:
             self._require_contact(source.name)
-        return lambda: HttpFetcher(
-            user_agent=self._user_agent, demo_site=self._demo_site, connections=source.in_flight
-        )
+        return lambda: HttpFetcher(user_agent=self._user_agent, demo_site=self._demo_site, connections=source.in_flight)
 
     def close(self) -> None:
         """Close what was opened."""

@@ -7,7 +7,7 @@ import dagster as dg
 
 from collector_assets.contract import Source
 from collector_assets.errors import UnknownWindow
-from collector_assets.graph import names
+from collector_assets.graph import names, process_tag
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -62,8 +62,9 @@ def collect_window(defs: dg.Definitions, source: Source, key: str) -> RunSummary
     job = defs.resolve_job_def(names.job_name(source.name))
     with dg.DagsterInstance.get() as instance:
         result = job.execute_in_process(
-            instance=instance, partition_key=key, tags=names.run_tags(source), run_config=QUIET, raise_on_error=False
-        )
+            instance=instance, partition_key=key, tags=names.run_tags(source) | process_tag.of_this_process(),
+            run_config=QUIET, raise_on_error=False,
+        )  # fmt: skip
         return _summary(result)
 
 
@@ -87,7 +88,11 @@ def _summary(result: dg.ExecuteInProcessResult) -> RunSummary:
     events = [event for event in result.all_events if event.is_step_materialization]
     materialized = tuple(event.asset_key.path[-1] for event in events if event.asset_key)
     return RunSummary(
-        run_id=result.run_id, succeeded=result.success, materialized=materialized, checks=checks, error=_first_error(result)
+        run_id=result.run_id,
+        succeeded=result.success,
+        materialized=materialized,
+        checks=checks,
+        error=_first_error(result),
     )
 
 

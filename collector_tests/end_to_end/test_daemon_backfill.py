@@ -34,7 +34,9 @@ def test_a_backfill_of_three_windows_completes_and_a_second_one_sends_nothing(da
     assert dagster_dev.backfill_ended(second) == "COMPLETED_SUCCESS"
     again = dagster_dev.runs(tags=[{"key": "dagster/backfill", "value": second}])
     assert len(again) == len(KEYS)
-    assert {(run["tags"].get("collector/source"), run["tags"].get("collector/domain")) for run in again} == {("shop", "shop.localhost")}
+    assert {(run["tags"].get("collector/source"), run["tags"].get("collector/domain")) for run in again} == {
+        ("shop", "shop.localhost")
+    }
     assert len(site.arrivals(host="shop.localhost")) == sent
 
 
@@ -50,7 +52,9 @@ def test_runs_say_what_they_fetch_however_they_were_started(dagster_dev: Dev, si
     assert (one["tags"]["collector/source"], one["tags"]["collector/domain"]) == ("lab", "lab.localhost")
     assert not [tag for tag in reading["tags"] if tag.startswith("collector/")]
     # The pools were there before the first run could pass them by.
-    pools = dagster_dev.ask("{ instance { poolConfig { defaultPoolLimit } concurrencyLimits { concurrencyKey limit } } }")["instance"]
+    pools = dagster_dev.ask(
+        "{ instance { poolConfig { defaultPoolLimit } concurrencyLimits { concurrencyKey limit } } }"
+    )["instance"]
     limits = {pool["concurrencyKey"]: pool["limit"] for pool in pools["concurrencyLimits"]}
     assert limits["lab.localhost"] == limits["shop.localhost"] == pools["poolConfig"]["defaultPoolLimit"]
     for run in (several, reading, one):

@@ -43,7 +43,9 @@ def test_a_terminated_run_leaves_no_lease_and_is_canceled(dagster_dev: Dev, site
     assert dagster_dev.ended(again)["status"] == "SUCCESS"
     stored = Counter[str]()
     with database.connect(dagster_dev.dsn) as connection:
-        for url, attempts in connection.execute("SELECT url, attempts FROM requests WHERE source = 'shop' AND state = 'done'"):
+        for url, attempts in connection.execute(
+            "SELECT url, attempts FROM requests WHERE source = 'shop' AND state = 'done'"
+        ):
             stored[str(url)] += int(str(attempts))
     assert len(stored) == 63
     # A request that was given back has not used up an attempt.

@@ -21,7 +21,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*environment_vars:DeprecationWa
 
 LIMIT = 4
 SETTINGS = {
-    "run_coordinator": {"module": "collector_assets.graph.coordinator", "class": "StampingRunCoordinator", "config": {}},
+    "run_coordinator": {
+        "module": "collector_assets.graph.coordinator",
+        "class": "StampingRunCoordinator",
+        "config": {},
+    },
     "concurrency": {"pools": {"granularity": "run", "default_limit": LIMIT}},
 }
 
@@ -62,26 +66,38 @@ def submitted(
     return done
 
 
-def test_a_run_from_an_asset_page_is_stamped_and_has_its_pool(recorded: dg.DagsterInstance, workspace: WorkspaceRequestContext) -> None:
+def test_a_run_from_an_asset_page_is_stamped_and_has_its_pool(
+    recorded: dg.DagsterInstance, workspace: WorkspaceRequestContext
+) -> None:
     # Mutation: no create_pools (the first batch of runs passes a pool that nobody has seen)
     run = submitted(recorded, workspace, [["shop", "frontier"], ["shop", "raw_pages"], ["shop", "records"]])
     assert (run.tags["collector/source"], run.tags["collector/domain"]) == ("shop", "shop.localhost")
     assert {pool.name: pool.limit for pool in recorded.event_log_storage.get_pool_limits()} == {"shop.localhost": LIMIT}
 
 
-def test_a_run_that_only_reads_is_not_counted_against_source_and_domain(recorded: dg.DagsterInstance, workspace: WorkspaceRequestContext) -> None:
+def test_a_run_that_only_reads_is_not_counted_against_source_and_domain(
+    recorded: dg.DagsterInstance, workspace: WorkspaceRequestContext
+) -> None:
     # Mutation: `key.path[-1] in names.FETCHING` dropped
     run = submitted(recorded, workspace, [["shop", "records"], ["shop", "latest"]])
     assert not [tag for tag in run.tags if tag.startswith("collector/")]
     assert recorded.event_log_storage.get_pool_limits() == []
 
 
-def test_a_run_over_sources_is_multi_and_a_backfill_comes_last(recorded: dg.DagsterInstance, workspace: WorkspaceRequestContext) -> None:
+def test_a_run_over_sources_is_multi_and_a_backfill_comes_last(
+    recorded: dg.DagsterInstance, workspace: WorkspaceRequestContext
+) -> None:
     run = submitted(recorded, workspace, [["shop", "frontier"], ["lab", "frontier"]], tags={"dagster/backfill": "abc"})
-    assert (run.tags["collector/source"], run.tags["collector/domain"], run.tags["dagster/priority"]) == ("multi", "multi", "-10")
+    assert (run.tags["collector/source"], run.tags["collector/domain"], run.tags["dagster/priority"]) == (
+        "multi",
+        "multi",
+        "-10",
+    )
 
 
-def test_a_run_of_a_whole_job_keeps_what_the_job_says(recorded: dg.DagsterInstance, workspace: WorkspaceRequestContext) -> None:
+def test_a_run_of_a_whole_job_keeps_what_the_job_says(
+    recorded: dg.DagsterInstance, workspace: WorkspaceRequestContext
+) -> None:
     run = submitted(recorded, workspace, job="collect_lab")
     assert (run.tags["collector/source"], run.tags["collector/domain"]) == ("lab", "lab.localhost")
 

@@ -26,7 +26,9 @@ def test_a_refusal_is_not_tried_again(installation: Installation, instance: dg.D
     assert failure_of(result, "frontier").startswith(f"shop {KEY}: the window closed at 2026-02-04 01:00 UTC")
 
 
-def test_a_window_that_was_never_opened_says_what_to_do(installation: Installation, instance: dg.DagsterInstance) -> None:
+def test_a_window_that_was_never_opened_says_what_to_do(
+    installation: Installation, instance: dg.DagsterInstance
+) -> None:
     for stage in ("raw_pages", "records", "latest"):
         result = collect(QUICK, installation, instance, stage)
         assert attempts_of(result, stage) == 1
@@ -90,5 +92,3 @@ def test_failed_requests_leave_a_complete_looking_window_incomplete(
     many = checks_of(result)["raw_pages", "window_complete"]
     assert (many.passed, many.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert "raw_pages" in materialized(result)
-
-

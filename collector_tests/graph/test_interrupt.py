@@ -1,4 +1,4 @@
-"""An interrupt in the middle of the pages, as "Terminate" sends it: nothing stays held, and the step is not tried again."""
+"""An interrupt in the middle of the pages, as "Terminate" sends it: nothing stays held, no second attempt."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def interrupt_after(site: DemoSite, arrivals: int) -> threading.Thread:
     return thread
 
 
-def test_an_interrupted_step_holds_nothing_and_ends_at_once(installation: Installation, instance: dg.DagsterInstance, site: DemoSite) -> None:
+def test_an_interrupted_step_holds_nothing_and_ends_at_once(
+    installation: Installation, instance: dg.DagsterInstance, site: DemoSite
+) -> None:
     # Mutation: collect.run without interrupts.held_back (uvloop logs Dagster's exception and goes on), or
     # assets._explained without the interrupt (Dagster's retry policy starts the step again)
     collect(QUICK, installation, instance, "frontier")

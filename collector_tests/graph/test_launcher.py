@@ -22,7 +22,9 @@ from dagster._core.workspace.load_target import PythonFileTarget
 
 from collector_assets.graph import launcher, process_tag
 
-SETTINGS = {"run_launcher": {"module": "collector_assets.graph.launcher", "class": "HealthCheckedRunLauncher", "config": {}}}
+SETTINGS = {
+    "run_launcher": {"module": "collector_assets.graph.launcher", "class": "HealthCheckedRunLauncher", "config": {}}
+}
 SLOW = """
     import time
     import dagster as dg
@@ -71,22 +73,28 @@ def test_a_run_lives_with_its_code_server(recorded: dg.DagsterInstance, tmp_path
     # Mutation: supports_check_run_worker_health without check_run_worker_health of ours
     file = tmp_path / "slow.py"
     file.write_text(textwrap.dedent(SLOW))
-    target = PythonFileTarget(python_file=str(file), attribute=None, working_directory=str(tmp_path), location_name="slow")
+    target = PythonFileTarget(
+        python_file=str(file), attribute=None, working_directory=str(tmp_path), location_name="slow"
+    )
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     with create_test_daemon_workspace_context(target, recorded) as process:
         workspace = process.create_request_context()
         job = workspace.code_locations[0].get_repository("__repository__").get_full_job("slow")
         namespace: dict[str, dg.Definitions] = {}
         exec(textwrap.dedent(SLOW), namespace)  # noqa: S102  the file above
-        run = recorded.create_run_for_job(job_def=namespace["defs"].resolve_job_def("slow"), remote_job_origin=job.get_remote_origin())
+        run = recorded.create_run_for_job(
+            job_def=namespace["defs"].resolve_job_def("slow"), remote_job_origin=job.get_remote_origin()
+        )
         recorded.launch_run(run.run_id, workspace)
         deadline = time.monotonic() + 60
-        while (found := recorded.get_run_by_id(run.run_id)) and found.status is not dg.DagsterRunStatus.STARTED:
+        while (found := recorded.get_run_by_id(run.run_id)) is None or found.status is not dg.DagsterRunStatus.STARTED:
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert health(recorded, run.run_id) is WorkerStatus.RUNNING
 
-        assert health(recorded, started(recorded, **found.tags)) is WorkerStatus.NOT_FOUND, "a run that this server never had"
+        assert health(recorded, started(recorded, **found.tags)) is WorkerStatus.NOT_FOUND, (
+            "a run that this server never had"
+        )
 
         for child in psutil.Process().children(recursive=True):
             if child.pid not in before:
@@ -95,7 +103,9 @@ def test_a_run_lives_with_its_code_server(recorded: dg.DagsterInstance, tmp_path
         recorded.report_run_failed(found)  # as monitoring does now
 
 
-def test_a_server_that_is_slow_to_answer_is_not_dead(recorded: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_slow_to_answer_is_not_dead(
+    recorded: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else its runs would be declared dead and started again beside the living ones."""
     # Mutation: _of_silence always NOT_FOUND
     monkeypatch.setattr(launcher, "ANSWER_WITHIN_S", 1)

@@ -34,7 +34,11 @@ def collect(
 
 def metadata_of(result: dg.ExecuteInProcessResult, stage: str) -> dict[str, Any]:
     """What a stage's materialization says, as plain values."""
-    (event,) = [event for event in result.get_asset_materialization_events() if event.asset_key and event.asset_key.path[-1] == stage]
+    (event,) = [
+        event
+        for event in result.get_asset_materialization_events()
+        if event.asset_key and event.asset_key.path[-1] == stage
+    ]
     return {name: value.value for name, value in event.materialization.metadata.items()}
 
 
@@ -50,7 +54,9 @@ def is_missing(instance: dg.DagsterInstance, source: Source, stage: str, key: st
     return key not in instance.get_materialized_partitions(names.asset_key(source.name, stage))
 
 
-def test_a_window_becomes_four_assets_with_passing_checks(installation: Installation, instance: dg.DagsterInstance) -> None:
+def test_a_window_becomes_four_assets_with_passing_checks(
+    installation: Installation, instance: dg.DagsterInstance
+) -> None:
     result = collect(QUICK, installation, instance)
 
     assert result.success
@@ -83,13 +89,17 @@ def test_a_complete_window_again_sends_nothing_and_says_the_same(
     assert metadata_of(again, "latest")["unchanged"] == 60
 
 
-def test_a_window_of_sixty_pages_is_a_handful_of_small_events(installation: Installation, instance: dg.DagsterInstance) -> None:
+def test_a_window_of_sixty_pages_is_a_handful_of_small_events(
+    installation: Installation, instance: dg.DagsterInstance
+) -> None:
     """Rule 21, DAG-10."""
     # Mutation: context.log.info for every page, or the list of URLs in the metadata
     result = collect(QUICK, installation, instance)
 
     for stage in names.STAGES:
-        found = instance.fetch_materializations(dg.AssetRecordsFilter(asset_key=names.asset_key("shop", stage), asset_partitions=[KEY]), limit=50)
+        found = instance.fetch_materializations(
+            dg.AssetRecordsFilter(asset_key=names.asset_key("shop", stage), asset_partitions=[KEY]), limit=50
+        )
         assert len(found.records) == 1
     kinds = Counter(event.event_type_value for event in result.all_events)
     assert kinds["ASSET_MATERIALIZATION"] == 4
@@ -99,7 +109,9 @@ def test_a_window_of_sixty_pages_is_a_handful_of_small_events(installation: Inst
         assert len(repr(event)) < 10_000
 
 
-def test_latest_alone_after_a_failed_verdict_publishes_nothing(installation: Installation, instance: dg.DagsterInstance) -> None:
+def test_latest_alone_after_a_failed_verdict_publishes_nothing(
+    installation: Installation, instance: dg.DagsterInstance
+) -> None:
     """Rule 16: however `latest` was started."""
     # Mutation: publish without _require_pass
     demanding = replace(QUICK, expect=Expect(min_records=61))
@@ -117,12 +129,22 @@ def test_latest_alone_after_a_failed_verdict_publishes_nothing(installation: Ins
 
 
 def failure_of(result: dg.ExecuteInProcessResult, stage: str) -> str:
-    (event,) = [event for event in result.all_events if event.is_step_failure and event.step_key and event.step_key.endswith(f"__{stage}")]
-    return event.step_failure_data.user_failure_data.description or "" if event.step_failure_data.user_failure_data else ""
+    (event,) = [
+        event
+        for event in result.all_events
+        if event.is_step_failure and event.step_key and event.step_key.endswith(f"__{stage}")
+    ]
+    return (
+        event.step_failure_data.user_failure_data.description or "" if event.step_failure_data.user_failure_data else ""
+    )
 
 
 def attempts_of(result: dg.ExecuteInProcessResult, stage: str) -> int:
-    retries = [event for event in result.all_events if event.is_step_up_for_retry and event.step_key and event.step_key.endswith(f"__{stage}")]
+    retries = [
+        event
+        for event in result.all_events
+        if event.is_step_up_for_retry and event.step_key and event.step_key.endswith(f"__{stage}")
+    ]
     return 1 + len(retries)
 
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
-import dagster as dg
 import pytest
 
 from collector_assets.contract import Cron, Daily, Hourly, Source, replace
@@ -37,13 +36,21 @@ def hours(window: Window) -> float:
 
 def test_days_have_23_and_25_hours_when_clocks_change() -> None:
     """DAG-01."""
-    found = {each.key: each for each in windows(Daily(start="2026-01-01", timezone="Europe/Berlin"), until=datetime(2027, 1, 1, tzinfo=BERLIN))}
+    found = {
+        each.key: each
+        for each in windows(
+            Daily(start="2026-01-01", timezone="Europe/Berlin"), until=datetime(2027, 1, 1, tzinfo=BERLIN)
+        )
+    }
     assert hours(found["2026-03-29"]) == 23
     assert hours(found["2026-10-25"]) == 25
     assert found["2026-03-29"].start.astimezone(UTC) == datetime(2026, 3, 28, 23, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("schedule", [Daily(start="2026-01-01", timezone="Europe/Berlin"), Hourly(start="2026-01-01-00:00", timezone="Europe/Berlin")])
+@pytest.mark.parametrize(
+    "schedule",
+    [Daily(start="2026-01-01", timezone="Europe/Berlin"), Hourly(start="2026-01-01-00:00", timezone="Europe/Berlin")],
+)
 def test_windows_of_a_year_cover_every_second_once(schedule: Schedule) -> None:
     """DAG-01."""
     year = list(windows(schedule, until=datetime(2026, 12, 31, 23, 30, tzinfo=BERLIN)))
@@ -54,7 +61,13 @@ def test_windows_of_a_year_cover_every_second_once(schedule: Schedule) -> None:
 
 
 def test_the_hour_that_comes_twice_has_two_keys_and_two_windows() -> None:
-    found = [each for each in windows(Hourly(start="2026-10-25-00:00", timezone="Europe/Berlin"), until=datetime(2026, 10, 25, 12, tzinfo=BERLIN)) if "02:00" in each.key]
+    found = [
+        each
+        for each in windows(
+            Hourly(start="2026-10-25-00:00", timezone="Europe/Berlin"), until=datetime(2026, 10, 25, 12, tzinfo=BERLIN)
+        )
+        if "02:00" in each.key
+    ]
     assert len(found) == 2
     first, second = found
     assert first.end == second.start
