@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import psycopg
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -48,7 +49,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Recurring web collection as Dagster assets.",
 )
-out, err = Console(), Console(stderr=True)
+# Rich takes 80 columns for a pipe, in which nothing can be read.
+out = Console(width=None if sys.stdout.isatty() else 150)
+err = Console(stderr=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON value on stdout.")]
 SourceName = Annotated[str, typer.Argument(help="Name of a source.", metavar="SOURCE")]
@@ -65,6 +68,11 @@ def main() -> None:
         sys.exit(
             REFUSED if isinstance(error, Refused) else UNAVAILABLE if isinstance(error, Unavailable) else MUST_CHANGE
         )
+    except psycopg.OperationalError as error:
+        # Lost in the middle of a transaction: leases and slots run out by themselves, the work is collected again.
+        line = next(iter(str(error).splitlines()), type(error).__name__)
+        err.print(f"collector: the database went away: {line}", style="red", markup=False, soft_wrap=True)
+        sys.exit(UNAVAILABLE)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 
@@ -222,7 +230,7 @@ def status(source: Annotated[str | None, typer.Argument(metavar="[SOURCE]")] = N
     if as_json:
         _print_json(rows)
     else:
-        _print_table("Windows", rows, tuple(rows[0]) if rows else ("source", "window"))
+        _print_table("Windows", [_short(row) for row in rows], SHORT_STATUS)
 
 
 def _stop_on_signals() -> None:
@@ -326,6 +334,30 @@ def _source_row(source: Source, file: str) -> dict[str, Any]:
         "name": source.name, "domain": source.domain, "window": f"{window.cron} {window.timezone} from {window.start}",
         "record types": ", ".join(source.schemas), "schedule": source.schedule, "file": file,
     }  # fmt: skip
+
+
+SHORT_STATUS = (
+    "source", "window", "planned", "to fetch", "to read", "done", "failed", "attempts", "oldest", "remarks",
+)  # fmt: skip
+
+
+def _short(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of `status` that fits a terminal; `--json` has everything."""
+    remarks = [
+        "complete" if row["complete"] else "",
+        "superseded" if row["superseded"] else "",
+        f"{row['bound']} reached" if row["bound"] else "",
+        f"{row['late results']} late results" if row["late results"] else "",
+        f"{row['skipped']} skipped" if row["skipped"] else "",
+    ]
+    oldest = row["oldest waiting s"]
+    return {
+        **row,
+        "to fetch": row["candidate"] + row["queued"] + row["leased"],
+        "to read": row["fetched"],
+        "oldest": None if oldest is None else f"{oldest} s",
+        "remarks": ", ".join(filter(None, remarks)),
+    }
 
 
 def _status_row(found: WindowStatus) -> dict[str, Any]:
