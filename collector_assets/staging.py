@@ -247,7 +247,7 @@ def drop_failed(connection: Connection) -> None:
 
 def settle(connection: Connection) -> None:
     """Judge what needs all rows: one record per entity (the smallest request id wins), and each page's outcome."""
-    for name in ("index_raw", "analyze_rows", "mark_duplicates", "settle_pages"):
+    for name in ("index_raw", "index_records", "index_rejects", "analyze_rows", "mark_duplicates", "settle_pages"):
         connection.execute(SQL[name])
 
 

@@ -8,6 +8,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('collector latest ' || %(source)s,
 -- Newest wins, in one statement, for the entities that the window holds or held. Rows that are the same are not touched.
 -- Each entity asks for its own rows by index (LATERAL, with an aggregate or a LIMIT that the planner cannot dissolve): a join
 -- of whole sets was quadratic wherever the tables had no statistics yet, that is on the first day.
+-- The source's lock is held, so a row stays where it is (ctid).
 WITH entities AS MATERIALIZED (
     SELECT record_type, entity FROM latest WHERE source = %(source)s AND window_start = %(window_start)s
     UNION
@@ -15,7 +16,7 @@ WITH entities AS MATERIALIZED (
 ), state AS MATERIALIZED (
     SELECT e.record_type, e.entity, n.first_seen_at, n.changed_at, o.window_start, o.extractor_version,
         o.page_id, o.data, o.data_digest, o.collected_at, o.source_revised_at,
-        l.collected_at AS was_collected_at, l.page_id AS was_page_id, l.data_digest AS was_digest
+        l.place, l.collected_at AS was_collected_at, l.page_id AS was_page_id, l.data_digest AS was_digest
     FROM entities AS e
     CROSS JOIN LATERAL (
         SELECT min(r.collected_at) AS first_seen_at, min(r.collected_at) FILTER (WHERE r.is_unbroken) AS changed_at,
@@ -40,13 +41,13 @@ WITH entities AS MATERIALIZED (
         LIMIT 1
     ) AS o ON true
     LEFT JOIN LATERAL (
-        SELECT l.collected_at, l.page_id, l.data_digest FROM latest AS l
+        SELECT l.ctid AS place, l.collected_at, l.page_id, l.data_digest FROM latest AS l
         WHERE l.source = %(source)s AND l.record_type = e.record_type AND l.entity = e.entity
         LIMIT 1
     ) AS l ON true
 ), withdrawn AS (
     DELETE FROM latest AS l USING state AS s
-    WHERE s.window_start IS NULL AND l.source = %(source)s AND l.record_type = s.record_type AND l.entity = s.entity
+    WHERE s.window_start IS NULL AND l.ctid = s.place
     RETURNING l.entity
 ), updated AS (
     UPDATE latest AS l SET
@@ -55,7 +56,7 @@ WITH entities AS MATERIALIZED (
         first_seen_at = s.first_seen_at, last_seen_at = s.collected_at, changed_at = s.changed_at, removed_at = NULL,
         published_at = CASE WHEN l.data_digest = s.data_digest THEN l.published_at ELSE clock_timestamp() END
     FROM state AS s
-    WHERE s.window_start IS NOT NULL AND l.source = %(source)s AND l.record_type = s.record_type AND l.entity = s.entity
+    WHERE s.window_start IS NOT NULL AND l.ctid = s.place
       AND (l.window_start, l.page_id, l.extractor_version, l.data_digest, l.collected_at, l.source_revised_at,
            l.first_seen_at, l.last_seen_at, l.changed_at, l.removed_at)
           IS DISTINCT FROM (s.window_start, s.page_id, s.extractor_version, s.data_digest, s.collected_at, s.source_revised_at,

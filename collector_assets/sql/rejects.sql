@@ -1,15 +1,16 @@
--- Rejects: quarantine, from the rows of `staged_rows` that have reasons.
+-- Rejects: quarantine, from the rows of `staged_rows` that have reasons. Row by row, as in observations.sql.
 
 -- name: delete_gone
 -- What is not exactly among them any more.
 DELETE FROM rejects AS r
 WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.extractor_version = %(version)s
-  AND NOT EXISTS (
-      SELECT FROM staged_rows AS s
+  AND (
+      SELECT true FROM staged_rows AS s
       WHERE s.reasons IS NOT NULL AND s.page_id = r.page_id AND s.ordinal = r.ordinal AND s.record_type = r.record_type
         AND (s.entity, s.request_id, s.reasons, s.data, s.collected_at)
             IS NOT DISTINCT FROM (r.entity, r.request_id, r.reasons, r.data, r.collected_at)
-  );
+      LIMIT 1
+  ) IS NULL;
 
 -- name: insert_new
 -- What is not there yet; page and ordinal name a row that was yielded.
@@ -20,11 +21,12 @@ SELECT %(window_start)s::timestamptz, %(source)s::text, %(version)s::text, s.rec
     s.ordinal, s.reasons, s.data, s.collected_at
 FROM staged_rows AS s
 WHERE s.reasons IS NOT NULL
-  AND NOT EXISTS (
-      SELECT FROM rejects AS r
+  AND (
+      SELECT true FROM rejects AS r
       WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.extractor_version = %(version)s
         AND r.page_id = s.page_id AND r.ordinal = s.ordinal AND r.record_type = s.record_type
-  )
+      LIMIT 1
+  ) IS NULL
 ORDER BY s.request_id, s.ordinal;
 
 -- name: list_rejects

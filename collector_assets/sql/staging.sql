@@ -60,8 +60,16 @@ SELECT record_type, entity, page_id, request_id, ordinal, collected_at, late, da
 FROM staged_raw ORDER BY record_type COLLATE "C", entity COLLATE "C", request_id, ordinal;
 
 -- name: index_raw
--- How `settle_pages` and `totals` find the rows of a combined record.
-CREATE INDEX IF NOT EXISTS staged_raw_by_entity ON staged_raw (record_type, entity);
+-- How the rows of a combined record are found.
+CREATE INDEX staged_raw_by_entity ON staged_raw (record_type, entity);
+
+-- name: index_records
+-- How an observation finds what was read of its entity.
+CREATE INDEX staged_records_by_entity ON staged_rows (record_type, entity) WHERE reasons IS NULL;
+
+-- name: index_rejects
+-- How a reject finds itself again.
+CREATE INDEX staged_rejects_by_page ON staged_rows (page_id, ordinal) WHERE reasons IS NOT NULL;
 
 -- name: analyze_rows
 -- Temporary tables have no statistics of their own.

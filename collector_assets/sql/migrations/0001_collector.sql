@@ -245,7 +245,7 @@ CREATE TABLE rejects (
     collected_at       timestamptz NOT NULL,
     PRIMARY KEY (window_start, reject_id)
 );
-CREATE INDEX rejects_by_window ON rejects (source, window_start, extractor_version);
+CREATE INDEX rejects_by_window ON rejects (source, window_start, extractor_version, page_id, ordinal);
 
 -- The judgement on a window's records, written with them; the newest one decides whether `publish` may run.
 CREATE TABLE verdicts (
