@@ -295,7 +295,7 @@ class BudgetMachine(RuleBasedStateMachine):
 @pytest.mark.timeout(300)
 def test_no_order_of_events_breaks_the_budget(dsn: str) -> None:
     """Rules 7 and 8."""
-    # Mutation: `self._not_after = after + …` in Permission.renewed; no not-after in may_send; `ended_at` kept by give_back;
+    # Mutation: `after` for `before` in Permission.renewed; no not-after in may_send; `ended_at` not set by give_back;
     # `back_at` without the deadline; no fence in give_back; `0::float8` for ready_in in grant: each was found.
     BudgetMachine.dsn = dsn
     run_state_machine_as_test(
