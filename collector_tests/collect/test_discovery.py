@@ -56,7 +56,7 @@ def test_page_of_a_kind_that_discovers_and_extracts_ends_by_both(hands: Hands) -
     assert (counts.by_kind("listing").done, counts.by_kind("detail").done) == (3, 60)
     assert hands.read(both).records_total == 60
     assert ends(hands.status(both)) == {"planned": 63, "done": 63, "failed": 0, "skipped": 0, "outstanding": 0}
-    empty = replace(both, kinds=both.kinds | {"detail": Kind(discover=follows_nothing, extract=reads_nothing)})
+    empty = replace(both, kinds={**both.kinds, "detail": Kind(discover=follows_nothing, extract=reads_nothing)})
     hands.read(replace(empty, extractor_version="2"))
     assert hands.status(both).counts.by_kind("detail").failed_read == 60
 
