@@ -176,7 +176,7 @@ def _accounted(source: Source, stage: str, status: WindowStatus, *, left: int) -
     counts = status.counts
     ended = counts.done + counts.failed + counts.skipped
     parts = f"{counts.done} done + {counts.failed} failed + {counts.skipped} skipped + {counts.outstanding} outstanding"
-    message = f"{counts.planned} planned = {parts}"
+    message = f"{counts.planned} planned = {parts} ({counts.to_fetch} to fetch, {counts.to_read} to read)"
     # A window that ended because a newer one opened leaves work undone; `window_complete` says so.
     is_settled = not left or status.row.superseded_at is not None
     passed = is_settled and counts.planned == ended + counts.outstanding

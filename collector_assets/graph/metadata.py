@@ -129,6 +129,7 @@ def of_collecting(status: WindowStatus, done: Collected, archive_folder: Path) -
     pages = status.pages
     return {
         "dagster/partition_row_count": pages.good,
+        "complete": status.is_complete,
         **_of_window(status),
         **_of_work(done),
         "pages": pages.pages,
@@ -152,7 +153,6 @@ def _of_window(status: WindowStatus) -> dict[str, Any]:
         "attempts": counts.attempts,
         "retries": counts.retries,
         "outcomes": outcomes(status),
-        "complete": status.is_complete,
     }
     if status.row.bound_reached:
         seen["bound_reached"] = status.row.bound_reached
