@@ -125,7 +125,7 @@ def test_two_sources_in_four_processes_share_one_slot_three_to_one(plan: Plan, s
     # Mutation: `0::float8` for ready_in in grant: gap violations. Mutation: no `served[w.source]` in the order of
     # sharing.allot: 1:1. Mutation: lock_key, `s.holder IS NULL` in grant and Slot.is_free dropped: overlaps.
     arrivals, ratio = share_three_to_one(plan, site, 12)
-    assert used_share(arrivals, gap=plan.gap, slots=1, seconds=12) >= 0.8  # on a busy machine; the minute's test asks for 0.95
+    assert used_share(arrivals, gap=plan.gap, slots=1, seconds=12) >= 0.8  # busy machine; the minute wants 0.95
     assert 2.0 <= ratio <= 4.5  # a turn of tin more or less is a third of what it gets in 12 s
     by_holder = Counter(map(holder, arrivals))
     assert len(by_holder) == 4, "a process starves"
