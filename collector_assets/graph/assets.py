@@ -107,7 +107,7 @@ def _records(source: Source, installation: Installation, locator: str | None) ->
             source=source, window=_row(context, source, installation), locator=locator,
             database=installation.database, archive=installation.archive, progress=_read(context),
         )  # fmt: skip
-        yield dg.MaterializeResult(metadata=metadata.of_reading(report))
+        yield dg.MaterializeResult(metadata=metadata.of_reading(source, report))
         yield from checks.of_reading(source, report)
 
     return records
@@ -120,7 +120,7 @@ def _latest(source: Source, installation: Installation) -> dg.AssetsDefinition:
     def latest(context: dg.AssetExecutionContext) -> Results:
         window = _row(context, source, installation)
         report = publish.run(source=source, window=window, database=installation.database)
-        yield dg.MaterializeResult(metadata=metadata.of_publishing(report))
+        yield dg.MaterializeResult(metadata=metadata.of_publishing(source, report))
         yield checks.of_publishing(source, report)
 
     return latest

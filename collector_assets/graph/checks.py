@@ -76,7 +76,7 @@ def result(
         passed=passed,
         severity=severity,
         description=message,
-        metadata={"message": message, **details},
+        metadata=details,
     )
 
 

@@ -185,7 +185,16 @@ def _location(folder: Path, files: Sequence[str]) -> str:
     return str((folder / files[0]).parent) if files else str(folder)
 
 
-def of_reading(report: ReadingReport) -> dict[str, Any]:
+def preview(source: Source, rows: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
+    """A few records; type and entity stand beside them only where there are several types."""
+    if len(source.schemas) > 1:
+        return table(rows)
+    columns = schema_columns(next(iter(source.schemas.values()))) or ()
+    hidden = {"record_type", "entity"} - set(columns)
+    return table([{name: value for name, value in row.items() if name not in hidden} for row in rows])
+
+
+def of_reading(source: Source, report: ReadingReport) -> dict[str, Any]:
     """What extraction made of the stored pages."""
     by_type = {f"records/{name}": number for name, number in report.records.items()} if len(report.records) > 1 else {}
     return {
@@ -199,12 +208,12 @@ def of_reading(report: ReadingReport) -> dict[str, Any]:
         "gone_records": report.gone,
         "extractor_version": report.extractor_version,
         "verdict": "passed" if report.verdict.passed else "failed",
-        "preview": table(report.preview),
+        "preview": preview(source, report.preview),
         "seconds": round(report.seconds, 3),
     }
 
 
-def of_publishing(report: PublishReport) -> dict[str, Any]:
+def of_publishing(source: Source, report: PublishReport) -> dict[str, Any]:
     """What changed in `latest`."""
     problem = {"view_problem": report.view_problem} if report.view_problem else {}
     return problem | {
@@ -216,6 +225,6 @@ def of_publishing(report: PublishReport) -> dict[str, Any]:
         "moved_back": report.moved_back,
         "withdrawn": report.withdrawn,
         "views": ", ".join(report.views),
-        "preview": table(report.preview),
+        "preview": preview(source, report.preview),
         "seconds": round(report.seconds, 3),
     }
