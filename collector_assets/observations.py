@@ -27,10 +27,10 @@ class Replaced:
 def replace(connection: Connection, *, source: str, window_start: datetime, version: str) -> Replaced:
     """Make the window's observations by this version what is staged. Rows that are the same are not touched."""
     values = {"source": source, "window_start": window_start, "version": version}
-    gone, changed, new = (
-        connection.execute(SQL[name], values).rowcount for name in ("delete_gone", "update_changed", "insert_new")
-    )
-    return Replaced(new=new, changed=changed, gone=gone)
+    stale: Any = connection.execute(SQL["delete_stale"], values).fetchone()
+    changed, gone = stale
+    inserted = connection.execute(SQL["insert_new"], values).rowcount
+    return Replaced(new=inserted - changed, changed=changed, gone=gone)
 
 
 def count(connection: Connection, source: str, window_start: datetime, version: str | None = None) -> Mapping[str, int]:

@@ -24,9 +24,7 @@ class Outcome:
 def replace(connection: Connection, *, source: str, window_start: datetime, version: str) -> int:
     """Make the window's readings by this version what is staged; how many rows changed. Twice changes nothing."""
     values = {"source": source, "window_start": window_start, "version": version}
-    return sum(
-        connection.execute(SQL[name], values).rowcount for name in ("delete_gone", "update_changed", "insert_new")
-    )
+    return sum(connection.execute(SQL[name], values).rowcount for name in ("delete_stale", "insert_new"))
 
 
 def outcomes(connection: Connection, *, at_once: int = 5_000) -> Iterator[list[Outcome]]:

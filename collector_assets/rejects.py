@@ -36,7 +36,7 @@ class RejectRow:
 def replace(connection: Connection, *, source: str, window_start: datetime, version: str) -> int:
     """Make the window's rejects by this version what is staged; how many rows changed. Twice changes nothing."""
     values = {"source": source, "window_start": window_start, "version": version}
-    return sum(connection.execute(SQL[name], values).rowcount for name in ("delete_gone", "insert_new"))
+    return sum(connection.execute(SQL[name], values).rowcount for name in ("delete_stale", "insert_new"))
 
 
 def list_rejects(

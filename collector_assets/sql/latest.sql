@@ -8,6 +8,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('collector latest ' || %(source)s,
 -- Newest wins, in one statement, for the entities that the window holds or held. Rows that are the same are not touched.
 -- Each entity asks for its own rows by index (LATERAL, with an aggregate or a LIMIT that the planner cannot dissolve): a join
 -- of whole sets was quadratic wherever the tables had no statistics yet, that is on the first day.
+-- BETWEEN and the order by entity, where = would do: only the index that leads to an entity has this order, so it is taken.
 -- The source's lock is held, so a row stays where it is (ctid).
 WITH entities AS MATERIALIZED (
     SELECT record_type, entity FROM latest WHERE source = %(source)s AND window_start = %(window_start)s
@@ -29,8 +30,8 @@ WITH entities AS MATERIALIZED (
                     row_number() OVER newest_first AS number, first_value(o.data_digest) OVER newest_first AS newest_digest
                 FROM observations AS o
                 JOIN windows AS w ON w.source = o.source AND w.window_start = o.window_start AND w.counted_version = o.extractor_version
-                WHERE o.source = %(source)s AND o.record_type = e.record_type AND o.entity = e.entity
-                WINDOW newest_first AS (ORDER BY o.collected_at DESC, o.page_id DESC)
+                WHERE o.source = %(source)s AND o.record_type = e.record_type AND o.entity BETWEEN e.entity AND e.entity
+                WINDOW newest_first AS (ORDER BY o.entity, o.collected_at DESC, o.page_id DESC)
             ) AS c
         ) AS r
     ) AS n

@@ -3,34 +3,26 @@
 -- a join): a join of whole sets was quadratic wherever statistics were older than the window (30 s for 10,000 rows).
 -- The window's lock is held, so a row stays where it is.
 
--- name: delete_gone
--- What the same version no longer reads in this window.
-DELETE FROM observations AS o
-WHERE o.source = %(source)s AND o.window_start = %(window_start)s AND o.extractor_version = %(version)s
-  AND (
-      SELECT true FROM staged_rows AS s
-      WHERE s.reasons IS NULL AND s.record_type = o.record_type AND s.entity = o.entity
-      LIMIT 1
-  ) IS NULL;
-
--- name: update_changed
--- Rows that are the same are not touched: no new row version, no lock, no WAL.
-UPDATE observations AS o SET
-    request_id = s.request_id, page_id = s.page_id, data = s.data, data_digest = s.data_digest,
-    collected_at = s.collected_at, source_revised_at = s.source_revised_at, late = s.late
-FROM (
-    SELECT s.*, (
-        SELECT o.ctid FROM observations AS o
-        WHERE o.source = %(source)s AND o.window_start = %(window_start)s AND o.extractor_version = %(version)s
-          AND o.record_type = s.record_type AND o.entity = s.entity
-          AND (o.request_id, o.page_id, o.data_digest, o.collected_at, o.source_revised_at, o.late)
-              IS DISTINCT FROM (s.request_id, s.page_id, s.data_digest, s.collected_at, s.source_revised_at, s.late)
+-- name: delete_stale
+-- What the same version no longer reads in this window, and what it reads otherwise now: that is inserted again. Rows that
+-- are the same are not touched: no new row version, no lock, no WAL.
+WITH stale AS (
+    DELETE FROM observations AS o
+    WHERE o.source = %(source)s AND o.window_start = %(window_start)s AND o.extractor_version = %(version)s
+      AND (
+          SELECT true FROM staged_rows AS s
+          WHERE s.reasons IS NULL AND s.record_type = o.record_type AND s.entity = o.entity
+            AND (s.request_id, s.page_id, s.data_digest, s.collected_at, s.source_revised_at, s.late)
+                IS NOT DISTINCT FROM (o.request_id, o.page_id, o.data_digest, o.collected_at, o.source_revised_at, o.late)
+          LIMIT 1
+      ) IS NULL
+    RETURNING (
+        SELECT true FROM staged_rows AS s
+        WHERE s.reasons IS NULL AND s.record_type = o.record_type AND s.entity = o.entity
         LIMIT 1
-    ) AS place
-    FROM staged_rows AS s WHERE s.reasons IS NULL
-    OFFSET 0
-) AS s
-WHERE o.ctid = s.place;
+    ) AS is_read
+)
+SELECT count(*) FILTER (WHERE is_read) AS changed, count(*) FILTER (WHERE is_read IS NULL) AS gone FROM stale;
 
 -- name: insert_new
 -- No ON CONFLICT: the window's lock is held, and staged entities are unique by now.

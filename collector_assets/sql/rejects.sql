@@ -1,6 +1,6 @@
 -- Rejects: quarantine, from the rows of `staged_rows` that have reasons. Row by row, as in observations.sql.
 
--- name: delete_gone
+-- name: delete_stale
 -- What is not exactly among them any more.
 DELETE FROM rejects AS r
 WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.extractor_version = %(version)s

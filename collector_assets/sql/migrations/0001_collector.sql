@@ -243,7 +243,7 @@ CREATE TABLE rejects (
     reasons            jsonb       NOT NULL,            -- [{"column", "check", "value"}, …]
     data               jsonb       NOT NULL,
     collected_at       timestamptz NOT NULL,
-    PRIMARY KEY (window_start, reject_id)
+    PRIMARY KEY (reject_id, window_start)
 );
 CREATE INDEX rejects_by_window ON rejects (source, window_start, extractor_version, page_id, ordinal);
 
@@ -280,7 +280,6 @@ CREATE TABLE latest (
     published_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (source, record_type, entity)
 );
-CREATE INDEX latest_by_window ON latest (source, window_start);
 
 -- Rows that a window's starts came from (issue C).
 CREATE TABLE window_inputs (
