@@ -89,6 +89,12 @@ def run(
     return Discovered(opened=opened, mended=mended, collected=collected)
 
 
+def require_in_time(source: Source, row: WindowRow, database: Database) -> None:
+    """LateRefused as in `open_window`: for a pass over a window that somebody else opened."""
+    with database.transaction() as connection:
+        _refuse_late(connection, source, row, is_new=False)
+
+
 def mend(source: Source, window: WindowRow, database: Database, archive: Archive) -> int:
     """Read the links of stored pages whose discovery failed earlier; no request is sent (rule 15)."""
     mended, after = 0, 0

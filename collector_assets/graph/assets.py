@@ -83,8 +83,10 @@ def _raw_pages(source: Source, installation: Installation) -> dg.AssetsDefinitio
 
     @_stage(source, "raw_pages", about, kinds={"http", "file"})
     def raw_pages(context: dg.AssetExecutionContext) -> Results:
+        row = _row(context, source, installation)
+        discover.require_in_time(source, row, installation.database)
         done = collect.run(
-            source=source, window=_row(context, source, installation), kinds=None, fetcher=installation.fetcher(source),
+            source=source, window=row, kinds=None, fetcher=installation.fetcher(source),
             database=installation.database, archive=installation.archive, progress=_logged(context),
         )  # fmt: skip
         status = window_status(installation.database, source.name, context.partition_key)

@@ -26,6 +26,19 @@ def test_a_refusal_is_not_tried_again(installation: Installation, instance: dg.D
     assert failure_of(result, "frontier").startswith(f"shop {KEY}: the window closed at 2026-02-04 01:00 UTC")
 
 
+def test_late_work_is_refused_also_where_only_the_pages_are_asked_for(
+    installation: Installation, instance: dg.DagsterInstance, site: DemoSite
+) -> None:
+    """Rule 22: late="refuse" forbids it."""
+    # Mutation: raw_pages without discover.require_in_time
+    collect(QUICK, installation, instance, "frontier")
+    sent = len(site.arrivals())
+    result = collect(replace(QUICK, late="refuse"), installation, instance, "raw_pages")
+    assert attempts_of(result, "raw_pages") == 1
+    assert "late=" in failure_of(result, "raw_pages")
+    assert len(site.arrivals()) == sent
+
+
 def test_a_window_that_was_never_opened_says_what_to_do(
     installation: Installation, instance: dg.DagsterInstance
 ) -> None:
