@@ -232,8 +232,6 @@ class Worker:
         self._stopping = False
         self._in_deposit = 0
         self._in_flight = 0
-        self._links_expected = 0
-        """Answers of discovering kinds that are not in the database yet."""
         self._tally = _Tally()
         self._began = time.monotonic()
         self._heartbeat = Heartbeat(
@@ -526,8 +524,9 @@ class Worker:
                     return lease
             if desk.claiming is not None:
                 await asyncio.wait({desk.claiming})
-            elif self._links_expected:
-                # A listing is on its way into the database; keeping the slot is cheaper than asking for it again.
+            elif self._is_depositing:
+                # What is on its way into the database may lead further, and it counts against the capacity until it is
+                # there. Keeping the slot for that moment is cheaper than asking for it again.
                 await self._deposited()
                 desk.is_dry = False
             else:
@@ -571,7 +570,6 @@ class Worker:
         await asyncio.wait({self._next_deposit})
 
     def _put(self, answered: Answered) -> None:
-        self._links_expected += self._leads_further(answered)
         self._outbox.append(answered)
         self._outbox_bytes += len(getattr(answered.answer, "body", b""))
         if len(self._outbox) >= MOST_WAITING_ANSWERS or self._outbox_bytes >= MOST_WAITING_BYTES:
@@ -597,15 +595,11 @@ class Worker:
             self._tally.add(await asyncio.to_thread(self._depositor.store, batch))
         finally:
             self._in_deposit = 0
-            self._links_expected -= sum(map(self._leads_further, batch))
             self._forget(batch)
             self._room.set()
             self._changed.set()
             made, self._next_deposit = self._next_deposit, asyncio.get_running_loop().create_future()
             made.set_result(None)
-
-    def _leads_further(self, answered: Answered) -> bool:
-        return answered.lease.kind in self._source.with_discover
 
     def _forget(self, batch: Sequence[Answered]) -> None:
         with self._held_lock:

@@ -168,3 +168,19 @@ def _until(holds: Callable[[], bool], what: str, *, within_s: float = 3.0) -> No
     while not holds():
         assert time.monotonic() < deadline, what
         time.sleep(0.01)
+
+
+def test_slots_are_kept_while_answers_that_fill_the_capacity_are_stored(hands: Hands) -> None:
+    """A claim that finds no room is no reason to give the slots back and to ask for them again."""
+    small = replace(QUICK, capacity=8)
+    hands.discover(small)
+    before = _fences(hands)
+    assert hands.collect(small).sent == 60
+    granted = _fences(hands) - before - 60
+    # Mutation: in Worker._next_lease drop the branch that waits for `self._deposited()` (56 grants instead of 8).
+    assert granted <= 2 * FAST.slots
+
+
+def _fences(hands: Hands) -> int:
+    """Fences given out so far: one for each claim of a request, one for each grant of a slot."""
+    return hands.column("SELECT last_value FROM fences")[0]
