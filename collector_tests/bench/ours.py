@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -31,12 +31,13 @@ def main() -> None:
     source = replace(loaded.source, start_urls=starts)
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     window = Window(key=f"{today:%Y-%m-%d}", start=today, end=today + timedelta(days=1))
-    archive, phases = LocalArchive(wish.archive), {}
+    archive = LocalArchive(wish.archive)
+    phases: dict[str, dict[str, float]] = {}
 
     def timed(name: str, step: Callable[[], T]) -> T:
-        began = time.perf_counter()
+        lap = Stopwatch(wish.postgres)
         result = step()
-        phases[name] = time.perf_counter() - began
+        phases[name] = asdict(lap.stop())
         return result
 
     def fetcher() -> HttpFetcher:

@@ -15,6 +15,7 @@ BENCH = replace(
     description="The demo shop as fast as it answers.",
     budget=Budget(gap=seconds(0), slots=32),
     in_flight=32,
+    capacity=2_000,
     max_requests=20_000,
     expect=Expect(min_records=1, max_error_rate=0.0, max_reject_rate=0.0),
 )
