@@ -50,10 +50,8 @@ def resolve(href: str, base: str) -> WebAddress | Rejected:
         return Rejected(reason="not_a_web_address", value=_shown(href), scheme=parsed.protocol[:-1][:20])
     if not _is_usable_host(parsed.hostname):
         return Rejected(reason="impossible_host", value=_shown(href))
-    parsed.hash = parsed.username = parsed.password = ""
-    if len(parsed.href) > MAX_URL:
-        return Rejected(reason="too_long", value=_shown(href))
-    return WebAddress(url=parsed.href)
+    url = _bare(parsed)
+    return WebAddress(url=url) if len(url) <= MAX_URL else Rejected(reason="too_long", value=_shown(href))
 
 
 def key(url: str) -> str:
@@ -62,9 +60,7 @@ def key(url: str) -> str:
     Idempotent. The path's case, the order of the query and every parameter stay: more would not be safe in general
     (RFC 3986 §6.2.2).
     """
-    parsed = ada_url.URL(url)
-    parsed.hash = parsed.username = parsed.password = ""
-    return _ESCAPE.sub(_normal_escape, parsed.href)
+    return _ESCAPE.sub(_normal_escape, _bare(ada_url.URL(url)))
 
 
 def origin(url: str) -> str:
@@ -72,6 +68,7 @@ def origin(url: str) -> str:
     return ada_url.URL(url).origin
 
 
+@lru_cache(maxsize=256)
 def host(url: str) -> str:
     """The host name in ASCII, without port; brackets of IPv6 stay."""
     return ada_url.URL(url).hostname
@@ -103,6 +100,15 @@ def _is_usable_host(name: str) -> bool:
         return True
     name = name.removesuffix(".")
     return len(name) <= 253 and all(0 < len(label) <= 63 for label in name.split("."))
+
+
+def _bare(parsed: ada_url.URL) -> str:
+    """The address without fragment and user info. Each attribute is a call into C, so only where there may be one."""
+    url = parsed.href
+    if "#" in url or "@" in url:
+        parsed.hash = parsed.username = parsed.password = ""
+        url = parsed.href
+    return url
 
 
 def _shown(href: str) -> str:
