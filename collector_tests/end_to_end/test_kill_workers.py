@@ -112,7 +112,7 @@ RACE = (
 
 
 def test_a_stopped_worker_is_refused_when_it_comes_back(crew: Callable[[str], Crew]) -> None:
-    """Rule 4: stopped past its lease with twenty answers on the way, while another worker finishes: 20 of 20 refused."""
+    """Rule 4: stopped past its lease with twenty answers on the way while another finishes: 20 of 20 refused."""
     # Mutation: without the fence and the expiry in the WHERE of sql/frontier.sql's finish its answers are applied.
     team = crew(RACE)
     team.site.switch(books=20)
