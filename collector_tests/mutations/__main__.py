@@ -82,14 +82,16 @@ def main() -> int:
         console.print("no such mutation")
         return 2
     tests = sorted({mutation.test for mutation in chosen})
-    console.print(f"{len(tests)} tests as they are …")
-    with _copy() as tree:
-        whole = _pytest(tree, tests, seconds=max(m.seconds for m in chosen), limit=START_S * 2 + 30 * len(tests))
-    if whole.returncode != 0:
-        console.print(escape(whole.output), "[red]the tests must pass before a guard is removed")
-        return 1
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        results = [_told(console, result) for result in pool.map(_try, chosen)]
+    with _copy_of(ROOT) as snapshot:  # one state of the code for the whole run, whatever is written meanwhile
+        console.print(f"{len(tests)} tests as they are …")
+        with _copy_of(snapshot) as tree:
+            whole = _pytest(tree, tests, seconds=max(m.seconds for m in chosen), limit=START_S * 2 + 30 * len(tests))
+        if whole.returncode != 0:
+            console.print(escape(whole.output), "[red]the tests must pass before a guard is removed")
+            return 1
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            tried = pool.map(lambda mutation: _try(mutation, snapshot), chosen)
+            results = [_told(console, result) for result in tried]
     console.print(_table(results))
     return 0 if all(result.verdict is Verdict.KILLED for result in results) else 1
 
@@ -111,9 +113,9 @@ def _chosen(arguments: argparse.Namespace) -> list[Mutation]:
     ]
 
 
-def _try(mutation: Mutation) -> Result:
+def _try(mutation: Mutation, snapshot: Path) -> Result:
     """One mutation in a tree of its own."""
-    with _copy() as tree:
+    with _copy_of(snapshot) as tree:
         try:
             for edit in mutation.edits:
                 edit.apply(tree)
@@ -137,11 +139,11 @@ def _judge(ran: Ran) -> tuple[Verdict, str]:
 
 
 @contextmanager
-def _copy() -> Iterator[Path]:
+def _copy_of(root: Path) -> Iterator[Path]:
     """The tree again, without what it makes itself; byte code is compiled anew, so no edit can be overlooked."""
     folder = Path(tempfile.mkdtemp(prefix="collector-mutant-"))
     try:
-        yield Path(shutil.copytree(ROOT, folder / "tree", ignore=shutil.ignore_patterns(*LEFT_OUT)))
+        yield Path(shutil.copytree(root, folder / "tree", ignore=shutil.ignore_patterns(*LEFT_OUT)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -282,6 +282,7 @@ def test_holders_hear_that_slots_became_fewer(connection: Connection) -> None:
 
 
 def test_a_holder_yields_only_when_another_waits(connection: Connection) -> None:
+    """Rule 7."""
     holder, other = process(connection, "a1"), process(connection, "b1")
     assert not holder.asks(0).grants[0].must_yield
     assert not holder.renews(0.5).slots[0].must_yield

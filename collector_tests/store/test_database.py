@@ -103,7 +103,7 @@ def test_a_statement_that_failed_in_a_savepoint_costs_nothing_else(table: Databa
 
 
 def test_idle_connections_that_were_ended_are_replaced_unnoticed(database: Database, dsn: str) -> None:
-    """DBQ-22."""
+    """DBQ-22, rule 12."""
     # Mutation: drop `check=ConnectionPool.check_connection`.
     for _ in range(3):
         with database.transaction() as one, database.transaction() as other:

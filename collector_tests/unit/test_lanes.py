@@ -30,6 +30,7 @@ def test_turns_follow_the_weights_smoothly():
 
 
 def test_lane_that_is_not_named_weighs_what_the_star_weighs():
+    """Rule 5."""
     assert lanes.weight({"a": 3, "*": 2}, "b") == 2
     assert lanes.weight({"a": 3}, "b") == 1
 
