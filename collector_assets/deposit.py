@@ -131,7 +131,7 @@ class Depositor:
             case Policy.KEEP:
                 return frontier.Done(**mine)
             case Policy.RETRY:
-                wait = self._backoff.wait(lease.attempt, self._chance)
+                wait = self._backoff.wait(_attempt_of_budget(lease, self._source.max_attempts), self._chance)
                 return frontier.Retry(**mine, wait=wait, outcome=outcome, reason=reason)
             case Policy.SKIP:
                 return frontier.Skipped(**mine, outcome=outcome, reason=reason)
@@ -202,6 +202,12 @@ def add_found(connection: Connection, source: Source, window: windows.WindowRow,
     for reason, count, example in links.by_reason(out):
         rejected_links.count(connection, source.name, start, reason, count, example.value, example.referrer)
     return added.new
+
+
+def _attempt_of_budget(lease: Lease, max_attempts: int) -> int:
+    """1 for the first attempt since the request was put back, if it was: a new budget begins with short waits."""
+    spent_before = max(0, lease.max_attempts - max_attempts)
+    return max(1, lease.attempt - spent_before)
 
 
 def exchange_of(answer: Response | NoResponse, lease: Lease) -> Exchange:

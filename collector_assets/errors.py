@@ -7,12 +7,15 @@
     │   │   └── UnknownSource
     │   ├── NotBuiltYet            a declared feature that a later release brings
     │   ├── UnknownWindow          no such collection window
+    │   ├── BadSelection           names requests or values that are not there, or everything without saying so
+    │   ├── ReasonMissing          who decides says why, and who it was
     │   ├── DatabaseTooNew         the database is ahead of the code
     │   ├── DatabaseTooOld         `collector migrate` has not run
     │   └── ArchiveUnwritable      nowhere durable to put bytes
     ├── Refused                  the answer is no; a person decides
     │   ├── DestinationRefused     not a place we may send to
     │   ├── LateRefused            the window is over and the source says late="refuse"
+    │   ├── ReplayRefused          named requests did not fail in fetching
     │   └── VerdictRefused         the window's newest verdict is not a pass
     ├── Unavailable              may work again by itself; a retry makes sense
     │   └── DatabaseUnreachable
@@ -76,6 +79,14 @@ class UnknownWindow(Unusable):
         self.source, self.key = source, key
 
 
+class BadSelection(Unusable):
+    """A selection of requests that cannot be meant."""
+
+
+class ReasonMissing(Unusable):
+    """An intervention without a reason, or without anybody who decided it."""
+
+
 class DatabaseTooNew(Unusable):
     """The database was migrated by a newer release; running this one could damage it."""
 
@@ -110,6 +121,10 @@ class DestinationRefused(Refused):
 
 class LateRefused(Refused):
     """The window closed and the source refuses late work."""
+
+
+class ReplayRefused(Refused):
+    """`replay` was asked for requests that did not fail in fetching."""
 
 
 class VerdictRefused(Refused):

@@ -603,37 +603,5 @@ def due(
     return Due(by_key=dict(by_key), next_due_in=next_due_in, to_fetch=to_fetch)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRow:
-    """One request, for a person."""
-
-    request_id: RequestId
-    kind: str
-    lane: str
-    priority: int
-    entity: str | None
-    url: str
-    state: str
-    failed_phase: str | None
-    outcome: str | None
-    reason: str | None
-    attempts: int
-    max_attempts: int
-    not_before: datetime | None
-    leased_until: datetime | None
-    worker: str | None
-    created_at: datetime
-    finished_at: datetime | None
-
-
-def list_requests(
-    connection: Connection, source: str, window_start: datetime, state: str | None = None, limit: int = 100
-) -> list[RequestRow]:
-    """The oldest requests of a window in this state, or in any."""
-    values = {"source": source, "window_start": window_start, "state": state, "limit": limit}
-    with connection.cursor(row_factory=class_row(RequestRow)) as cursor:
-        return cursor.execute(SQL["list_requests"], values).fetchall()
-
-
 def _ids(rows: Iterable[Any]) -> set[RequestId]:
     return {RequestId(row[0]) for row in rows}

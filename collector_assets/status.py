@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from collector_assets import frontier, pages, rejected_links, windows
-from collector_assets.database import Connection, Database
-from collector_assets.errors import UnknownWindow
+from collector_assets.database import Database
 from collector_assets.frontier import Counts, Due
 from collector_assets.pages import PageCounts
 from collector_assets.rejected_links import RejectedLinks
@@ -41,13 +40,13 @@ class WindowStatus:
 def window_row(database: Database, source: str, key: str) -> WindowRow:
     """The row of one window; UnknownWindow when it was never opened."""
     with database.transaction() as connection:
-        return _found(connection, source, key)
+        return windows.require(connection, source, key)
 
 
 def window_status(database: Database, source: str, key: str) -> WindowStatus:
     """One window; UnknownWindow when it was never opened."""
     with database.transaction() as connection:
-        row = _found(connection, source, key)
+        row = windows.require(connection, source, key)
         start = row.window.start
         return WindowStatus(
             row=row,
@@ -56,13 +55,6 @@ def window_status(database: Database, source: str, key: str) -> WindowStatus:
             due=frontier.due(connection, source, start, None),
             rejected_links=rejected_links.listed(connection, source, start),
         )
-
-
-def _found(connection: Connection, source: str, key: str) -> WindowRow:
-    row = windows.find(connection, source, key)
-    if row is None:
-        raise UnknownWindow(source, key, "it was never opened; materialize its `frontier` first")
-    return row
 
 
 def all_windows(database: Database, source: str | None = None) -> list[WindowRow]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from collector_assets import forget, frontier, latest, observations, rejects, windows
+from collector_assets import forget, latest, observations, rejects, selected, windows
 from collector_assets.contract import Source
 from collector_assets.demo import DemoSite
 from collector_assets.demo.arrivals import min_gap
@@ -77,7 +77,7 @@ def lab_summary(database: Database, lab: Source, window: str, site: DemoSite) ->
     """How each candidate ended, and what the site's own log says."""
     status, arrivals = window_status(database, lab.name, window), _visits(site, LAB_HOST)
     with database.transaction() as connection:
-        requests = frontier.list_requests(connection, lab.name, status.row.window.start, limit=100)
+        requests = selected.listed(connection, lab.name, status.row.window.start, limit=100)
     gap = min_gap(arrivals)
     return {
         "requests": status.counts.planned,
@@ -94,7 +94,7 @@ def shop_summary(database: Database, shop: Source, window: str) -> dict[str, Any
     details = status.counts.by_kind("detail")
     with database.transaction() as connection:
         start = status.row.window.start
-        rows = frontier.list_requests(connection, shop.name, start, limit=100_000)
+        rows = selected.listed(connection, shop.name, start, limit=100_000)
         in_latest, rejected = latest.extent(connection, shop.name, start), rejects.count(connection, shop.name, start)
     return {
         "listing_pages": status.counts.by_kind("listing").planned,

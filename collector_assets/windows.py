@@ -82,6 +82,14 @@ def find(connection: Connection, source: str, key: str) -> WindowRow | None:
     return _one(connection, SQL["find_window"], {"source": source, "key": key})
 
 
+def require(connection: Connection, source: str, key: str) -> WindowRow:
+    """The window of this key; UnknownWindow when it was never opened."""
+    row = find(connection, source, key)
+    if row is None:
+        raise UnknownWindow(source, key, "it was never opened; materialize its `frontier` first")
+    return row
+
+
 def lock(connection: Connection, source: str, window_start: datetime) -> WindowRow:
     """The row, held until the transaction ends; the first lock of every transaction that takes it (rule 6)."""
     row = _one(connection, SQL["lock_window"], {"source": source, "window_start": window_start})
@@ -108,6 +116,11 @@ def supersede_older(connection: Connection, source: str, window_start: datetime)
     values = {"source": source, "window_start": window_start}
     ended: list[Any] = connection.execute(SQL["supersede_older"], values).fetchall()
     return [key for _, key in sorted(ended)]
+
+
+def take_up(connection: Connection, source: str, window_start: datetime) -> None:
+    """A person goes on with the window: it is not superseded, until a newer one opens and finds it unfinished again."""
+    _change(connection, SQL["take_up"], source, window_start)
 
 
 def count_late_results(connection: Connection, source: str, window_start: datetime, late_results: int) -> None:

@@ -13,6 +13,8 @@ DELETE FROM latest WHERE source = %(source)s;
 DELETE FROM pages WHERE source = %(source)s;
 -- name: forget_requests
 DELETE FROM requests WHERE source = %(source)s;
+-- name: forget_interventions
+DELETE FROM interventions WHERE source = %(source)s;
 -- name: forget_demands
 DELETE FROM budget_demands WHERE source = %(source)s;
 -- name: forget_windows

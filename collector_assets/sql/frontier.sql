@@ -249,11 +249,3 @@ SELECT d.budget_key, count(*) FROM (
     ) AS c
 ) AS d
 GROUP BY d.budget_key ORDER BY d.budget_key;
-
--- name: list_requests
--- Requests of a window in one state, or in any, oldest first.
-SELECT r.request_id, r.kind, r.lane, r.priority, r.entity, r.url, r.state, r.failed_phase, r.outcome, r.reason, r.attempts,
-    r.max_attempts, r.not_before, r.leased_until, r.worker, r.created_at, r.finished_at
-FROM requests AS r
-WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND (%(state)s::text IS NULL OR r.state = %(state)s)
-ORDER BY r.request_id LIMIT %(limit)s;

@@ -50,6 +50,12 @@ FROM unfinished AS u
 WHERE w.source = u.source AND w.window_start = u.window_start AND w.superseded_at IS NULL
 RETURNING w.window_start, w.window_key;
 
+-- name: take_up
+-- Go on with a window that had ended because a newer one opened.
+UPDATE windows SET superseded_at = NULL
+WHERE source = %(source)s AND window_start = %(window_start)s
+RETURNING window_key;
+
 -- name: count_late_results
 -- Results that came after their lease had moved on or expired.
 UPDATE windows SET late_results = late_results + %(late_results)s

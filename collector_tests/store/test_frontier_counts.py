@@ -10,10 +10,11 @@ from itertools import count
 
 import pytest
 
-from collector_assets import frontier
+from collector_assets import frontier, selected
 from collector_assets.database import Database
 from collector_assets.outcome import Outcome
 from collector_assets.request import Lease
+from collector_assets.selection import Selection
 from collector_tests.fixtures.frontier import NOON, Work, open_work, requests, wait_for_blocked
 
 SECOND = timedelta(seconds=1)
@@ -82,8 +83,8 @@ def test_counts_are_per_kind(work: Work):
 def test_requests_are_listed_by_state(work: Work):
     leases = in_every_state(work)
     with work.database.transaction() as connection:
-        (failed, unread) = frontier.list_requests(connection, work.source, work.start, "failed")
-        assert len(frontier.list_requests(connection, work.source, work.start, limit=3)) == 3
+        (failed, unread) = selected.listed(connection, work.source, work.start, Selection(states=("failed",)))
+        assert len(selected.listed(connection, work.source, work.start, limit=3)) == 3
     assert (failed.request_id, unread.request_id) == (leases["failed"].request_id, leases["unread"].request_id)
     assert (failed.reason, failed.finished_at) == ("404", NOON)
 

@@ -43,9 +43,8 @@ VALUES: dict[str, dict[str, Any]] = {
     "count_requests": SCOPE,
     "outlook": SCOPE,
     "due_by_key": SCOPE | {"room": 100},
-    "list_requests": SCOPE | {"state": None, "limit": 10},
 }
-READS_THE_WINDOW = {"count_requests", "list_requests"}
+READS_THE_WINDOW = {"count_requests"}
 BY_PRIMARY_KEY = {"admit_requests", "claim_requests"}
 
 FILL = """
