@@ -1,4 +1,4 @@
-"""`make bench`: the whole path (frontier to `latest`, durable) against Scrapy over the same pages; see docs/benchmarks.md.
+"""`make bench`: the whole path (frontier to `latest`, durable) against Scrapy over the same pages: docs/benchmarks.md.
 
 `python -m collector_tests.bench` runs everything and writes that page; `--pages 500 --pairs 1` is a quick look. Every
 contender is a module here that runs in a fresh process and prints one JSON object:

@@ -43,11 +43,11 @@ class Bench:
         self._folder = folder
         self._common = ["--site", site.address, "--pages", str(pages), "--per-page", str(PER_PAGE)]
 
-    def ours(self) -> Run:
+    def ours(self, *more: str) -> Run:
         """On a database and an archive that are new."""
         with _postgres(self._folder) as (state, server):
             own = ["--dsn", server.dsn, "--archive", str(state / "archive"), "--postgres", str(server.pid)]
-            return _told("ours", run("ours", [*self._common, *own], postgres=server.pid))
+            return _told("ours", run("ours", [*self._common, *own, *more], postgres=server.pid))
 
     def scrapy(self, in_flight: int) -> Run:
         """With `in_flight` requests at once; 0 is Scrapy's default."""
@@ -71,10 +71,9 @@ def main() -> int:
         results = _measure(wish, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    page = report.page(results)
     out.print(report.summary(results))
     if wish.out:
-        wish.out.write_text(page, "utf-8")
+        wish.out.write_text(report.page(results), "utf-8")
         out.print(f"written: {wish.out}")
     return 0 if results.is_acceptable else 1
 
@@ -89,9 +88,17 @@ def _measure(wish: argparse.Namespace, folder: Path) -> Results:
     if not wish.no_memory:
         small, large = (_memory(pages, folder) for pages in (SMALL, LARGE))
     return Results(
-        pages=wish.pages, page_bytes=PAGE_BYTES, per_page=PER_PAGE, in_flight=IN_FLIGHT, trials=trials, scrapy_in_flight=best,
-        pairs=pairs, small=small, large=large, dagster=_dagster(folder),
-    )  # fmt: skip
+        pages=wish.pages,
+        page_bytes=PAGE_BYTES,
+        per_page=PER_PAGE,
+        in_flight=IN_FLIGHT,
+        trials=trials,
+        scrapy_in_flight=best,
+        pairs=pairs,
+        small=small,
+        large=large,
+        dagster=_dagster(folder),
+    )
 
 
 def _pair(bench: Bench, scrapy_in_flight: int, number: int) -> Pair:
@@ -108,9 +115,10 @@ def _pair(bench: Bench, scrapy_in_flight: int, number: int) -> Pair:
 
 
 def _memory(pages: int, folder: Path) -> Run:
+    """With the same number of processes for any number of pages: by itself `process` takes more for more pages."""
     out.print(f"[bold]memory at {pages:,} pages[/]")
     with _site(pages) as site:
-        return Bench(site, pages, folder).ours()
+        return Bench(site, pages, folder).ours("--processes", str(len(os.sched_getaffinity(0))))
 
 
 def _dagster(folder: Path) -> Run:
@@ -164,8 +172,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-memory", action="store_true", help="leave out memory at 1,000 and 10,000 pages")
     parser.add_argument("--out", type=Path, help="the page to write; docs/benchmarks.md for a full run, else none")
     wish = parser.parse_args()
-    is_full = wish.pages == parser.get_default("pages") and wish.pairs == parser.get_default("pairs") and not wish.no_memory
-    if wish.out is None and is_full:
+    usual = (parser.get_default("pages"), parser.get_default("pairs"))
+    if wish.out is None and (wish.pages, wish.pairs) == usual and not wish.no_memory:
         wish.out = ROOT / "docs" / "benchmarks.md"
     return wish
 

@@ -64,10 +64,11 @@ async def crawl(starts: list[str], in_flight: int) -> list[dict[str, Any]]:
 
         async def work(waiting: Iterator[str]) -> None:
             for url in waiting:
-                found.append(book(await body(url), url))
+                found.append(book(await body(url), url))  # noqa: PERF401  as each one comes
 
         listings = await asyncio.gather(*(body(url) for url in starts))
-        waiting = iter(dict.fromkeys(link for html, url in zip(listings, starts, strict=True) for link in links(html, url)))
+        found_on = zip(listings, starts, strict=True)
+        waiting = iter(dict.fromkeys(link for html, url in found_on for link in links(html, url)))
         await asyncio.gather(*(work(waiting) for _ in range(in_flight)))
     return found
 

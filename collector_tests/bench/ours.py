@@ -1,4 +1,4 @@
-"""The whole path: discover, collect, process, publish. Counts from before the window opens until `latest` is committed."""
+"""The whole path: discover, collect, process, publish. Counts from before the window opens until `latest` is there."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def main() -> None:
         found = timed("discover", lambda: discover.run(**places, window=window, fetcher=fetcher))
         row = found.opened.row
         timed("collect", lambda: collect.run(**places, window=row, kinds=None, fetcher=fetcher))
-        read = timed("process", lambda: process.run(**places, window=row, locator=loaded.locator))
+        read = timed(
+            "process", lambda: process.run(**places, window=row, locator=loaded.locator, processes=wish.processes)
+        )
         published = timed("publish", lambda: publish.run(source=source, window=row, database=database))
         spent = watch.stop()
         counts = window_status(database, source.name, window.key).counts
@@ -70,6 +72,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--postgres", type=int, required=True, help="pid of the server")
     parser.add_argument("--pages", type=int, required=True)
     parser.add_argument("--per-page", type=int, required=True)
+    parser.add_argument("--processes", type=int, help="that read pages; without it `process` decides")
     return parser.parse_args()
 
 

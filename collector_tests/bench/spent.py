@@ -116,13 +116,18 @@ class Run:
 def run(
     module: str, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None, postgres: int | None = None
 ) -> Run:
-    """Run a contender in a process of its own and wait for its report; RuntimeError with its last words if none comes."""
+    """Run a contender in a process of its own; its report, or RuntimeError with its last words."""
     values = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     used, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", f"{__package__}.{module}", *arguments],
-        cwd=ROOT, env=values | dict(environment or {}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=values | dict(environment or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     with _Sampler(process.pid) as own, _Sampler(postgres, shared=True) as server:
         try:
             said, complained = process.communicate(timeout=TIMEOUT_S)
