@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -261,8 +262,6 @@ def test_the_capacity_holds_for_what_is_put_back(database: Database) -> None:
 def test_the_window_s_row_is_locked_first(work: Work) -> None:
     """Rule 6: a replay waits for whoever counts in the window, and sees what they did."""
     # Mutation: put_back.run without windows.lock
-    import threading  # noqa: PLC0415
-
     leases = in_every_state(work)
     done = list[PutBack]()
     with work.database.transaction() as connection:
