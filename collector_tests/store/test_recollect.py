@@ -17,7 +17,6 @@ from collector_assets.windows import WindowRow
 from collector_tests.fixtures.stored import Stored
 from collector_tests.store.test_process import Item, extract
 
-
 SOURCE = Source(
     name="things",
     start_urls=("http://shop.localhost:8765/",),
