@@ -32,8 +32,9 @@ from collector_assets.windows import WindowRow
 PROCESS_FROM: Final = 500
 """Pages from which helpers are thought of."""
 HELPERS_FROM_S: Final = 2.5
-"""Seconds of reading left, at the pace so far, from which helpers are worth it: each costs about one to start (pandas,
-pandera). Measured on two cores: books are read at 0.4 ms a page, so 3,000 of them are done before a helper pays."""
+"""Processor seconds of reading left, at the pace so far, from which helpers are worth it: each costs about one to start
+(pandas, pandera). Measured on two cores: books are read at 0.4 ms a page, so 3,000 of them are done before a helper
+pays. Not by the clock on the wall: where the machine is busy, one more process does not help."""
 ROWS_COMBINED_AT_ONCE: Final = 1_000
 EXAMPLES: Final = 10
 
@@ -93,7 +94,7 @@ def run(
         counted = pages.count(connection, source.name, window.window.start).ok_by_kind
         expected = sum(number for kind, number in counted.items() if kind in source.with_extract)
         job = Job(locator=locator, archive=archive, window=window.window) if locator else None
-        reading = _Reading(expected=expected, started=started, forced=processes is not None, progress=progress)
+        reading = _Reading(expected=expected, forced=processes is not None, progress=progress)
         for part in read_all(
             _batches(database, source, window, chunk),
             here=extraction,
@@ -119,23 +120,27 @@ class _Reading:
     """How far the reading is, and how fast."""
 
     expected: int
-    started: float
     forced: bool
     progress: Callable[[int, int], None]
     done: int = 0
+    warm: int = 0
+    """Pages of the first part. It pays for what is made at first use (0.2 s) and says nothing about the pace."""
+    warm_at_s: float = 0.0
 
     def advance(self, part: Piece | Discarded) -> None:
         """Count the pages of a part, one line each."""
         if isinstance(part, Piece) and part.pages:
             self.done += part.pages.count(b"\n")
+            if not self.warm:
+                self.warm, self.warm_at_s = self.done, time.process_time()
             self.progress(min(self.done, self.expected), self.expected)
 
     def is_worth_helpers(self) -> bool:
         if self.forced:
             return True
-        if self.expected < PROCESS_FROM or not self.done:
+        if self.expected < PROCESS_FROM or self.done == self.warm:
             return False
-        a_page_s = (time.perf_counter() - self.started) / self.done
+        a_page_s = (time.process_time() - self.warm_at_s) / (self.done - self.warm)
         return (self.expected - self.done) * a_page_s > HELPERS_FROM_S
 
 
