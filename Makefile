@@ -48,7 +48,7 @@ fmt: $(INSTALLED) ## Format, and mend what can be mended by machine
 chaos: $(INSTALLED) ## The long fault tests: kill -9, restarts, many seeds
 	$(BIN)/python -m pytest -m chaos --timeout 1800
 
-mutants: $(INSTALLED) ## Remove each guard of the rules (docs/architecture.md), one by one; each time its test must fail
+mutants: $(INSTALLED) ## Remove the guards of the rules, one by one; each time the test named must fail
 	$(BIN)/python -m collector_tests.mutations --jobs 2
 
 bench: $(INSTALLED) ## The whole path against Scrapy; writes docs/benchmarks.md
