@@ -81,10 +81,10 @@ class SlowWriter:
 
 
 def test_lease_is_renewed_until_the_commit(hands: Hands) -> None:
-    """Rule 4: the answer is there and the disk takes three leases to keep it; the result is still ours."""
-    source = replace(ONE_BOOK, lease=seconds(1))
+    """Rule 4: the answer is there and the disk takes two leases to keep it; the result is still ours."""
+    source = replace(ONE_BOOK, lease=seconds(3))
     hands.open(source)
-    slow: Archive = SlowArchive(hands.archive, 3.2)
+    slow: Archive = SlowArchive(hands.archive, 7)
     collected = collect.run(
         source=source, window=hands.row(source, TODAY), kinds=None, database=hands.database, archive=slow,
         fetcher=hands.fetcher,

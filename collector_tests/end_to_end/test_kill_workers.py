@@ -107,7 +107,7 @@ def _budget_kept(crew: Crew) -> None:
 RACE = (
     'name="raced", start_urls=("http://raced.localhost:8765/catalogue/page-1.html",), '
     "budget=Budget(gap=seconds(0), slots=20), in_flight=20, max_attempts=10, "
-    "lease=seconds(2), total_timeout=seconds(4), read_timeout=seconds(4), connect_timeout=seconds(2)"
+    "lease=seconds(2), total_timeout=seconds(6), read_timeout=seconds(6), connect_timeout=seconds(2)"
 )
 
 
@@ -116,11 +116,11 @@ def test_a_stopped_worker_is_refused_when_it_comes_back(crew: Callable[[str], Cr
     # Mutation: without the fence and the expiry in the WHERE of sql/frontier.sql's finish its answers are applied.
     team = crew(RACE)
     team.site.switch(books=20)
-    team.site.misbehave("delay", prefix="/catalogue/", arg="1.0", host="raced.localhost")
+    team.site.misbehave("delay", prefix="/catalogue/", arg="2.0", host="raced.localhost")
     team.open()
     first = team.work()
     leased = "SELECT count(*) FROM requests WHERE kind = 'detail' AND state = 'leased'"
-    team.wait_until(lambda: team.scalar(leased) == 20)
+    team.wait_until(lambda: team.scalar(leased) == 20 and team.site.state()["connections"] > 20)
     first.send_signal(19)  # SIGSTOP
     fences = team.scalar("SELECT min(fence) FROM requests WHERE kind = 'detail'")
     team.site.behave()
