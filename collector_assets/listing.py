@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from collector_assets import rejects, selected, windows
 from collector_assets.contract import Source
@@ -33,6 +34,18 @@ class Rejects:
     total: int
     rows: Sequence[RejectRow]
     """Each with every failure case: column, check, value."""
+
+    @property
+    def cases(self) -> list[dict[str, Any]]:
+        """The failure cases of these rows, one by one, for a table."""
+        return [
+            {
+                "type": row.record_type, "entity": row.entity, "column": case["column"] or "(row)",
+                "check": case["check"], "value": case["value"], "page": row.url,
+            }
+            for row in self.rows
+            for case in row.reasons
+        ]  # fmt: skip
 
 
 def requests(source: Source, window: str, selection: Selection, database: Database, *, limit: int) -> Requests:

@@ -68,6 +68,11 @@ class RequestRow:
     intervention_id: int | None
     """The newest replay or recollect that put it back."""
 
+    @property
+    def place(self) -> str:
+        """The state as people read it."""
+        return f"failed({self.failed_phase})" if self.failed_phase else self.state
+
 
 def groups(connection: Connection, source: str, window_start: datetime, selection: Selection) -> list[Group]:
     """Every selected request, by kind, state and outcome."""

@@ -12,7 +12,7 @@ from collector_assets.fetch.http import HttpFetcher
 
 
 class Installation:
-    """Database, archive and identity of one installation; made by `definitions.py` and `cli.py` from settings.
+    """Database, archive and identity of one installation; made by `definitions.py` and `cli/` from settings.
 
     Opening nothing at import time: a code location must load while Postgres is down.
     """

@@ -79,16 +79,16 @@ def test_every_setting_is_in_the_settings_table() -> None:
 
 
 def test_every_command_is_in_the_table_of_commands() -> None:
-    code = (ASSETS / "cli.py").read_text("utf-8")
+    code = "\n".join(file.read_text("utf-8") for file in sorted((ASSETS / "cli").glob("*.py")))
     commands: list[tuple[str, str]] = re.findall(
-        r'^@app\.command\((?:name="(\w+)")?.*?\)\ndef (\w+)', code, re.MULTILINE
+        r'^@commands\.command\((?:name="(\w+)")?.*?\)\ndef (\w+)', code, re.MULTILINE
     )
     told: list[str] = re.findall(r"^\| `collector (\w+)", section(OPERATING, "Commands and exit codes"), re.MULTILINE)
     assert sorted(told) == sorted(name or function for name, function in commands)
 
 
 def test_every_exit_code_is_told() -> None:
-    code = (ASSETS / "cli.py").read_text("utf-8")
+    code = (ASSETS / "cli" / "exits.py").read_text("utf-8")
     used: list[str] = re.findall(r"\d+", re.findall(r"^DISAPPOINTED.* = (.+)$", code, re.MULTILINE)[0])
     told: list[str] = re.findall(r"^\| (\d+) \|", section(OPERATING, "Commands and exit codes"), re.MULTILINE)
     assert told == ["0", *used]
