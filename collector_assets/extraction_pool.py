@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
-import pickle
 import queue
 import signal
 import subprocess
@@ -19,11 +19,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from multiprocessing.connection import Connection, Pipe
 from typing import Final
 
 from collector_assets import registry
-from collector_assets.archive import Archive
+from collector_assets.archive import open_archive
 from collector_assets.errors import Unavailable
 from collector_assets.extraction import Extraction, pages_from_json, pages_to_json
 from collector_assets.pages import StoredPage
@@ -46,8 +47,26 @@ class Job:
 
     locator: str
     """`registry.load_one` finds the source by it."""
-    archive: Archive
+    archive: str
+    """`open_archive` opens it there."""
     window: Window
+
+    def to_json(self) -> bytes:
+        """For the pipe: nothing is pickled."""
+        start, end = self.window.start.isoformat(), self.window.end.isoformat()
+        told = {"locator": self.locator, "archive": self.archive, "key": self.window.key, "start": start, "end": end}
+        return json.dumps(told).encode()
+
+    @classmethod
+    def from_json(cls, told: bytes) -> Job:
+        """The inverse of `to_json`."""
+        values = json.loads(told)
+        start, end = (datetime.fromisoformat(values[name]) for name in ("start", "end"))
+        return cls(
+            locator=values["locator"],
+            archive=values["archive"],
+            window=Window(key=values["key"], start=start, end=end),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +231,7 @@ class _Helper:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             )
             self._pipe = ours
-        ours.send_bytes(
-            pickle.dumps((job.locator, job.archive, job.window))
-        )  # our own settings, to our own child; pages and rows are never pickled
+        ours.send_bytes(job.to_json())
         return ours
 
 
@@ -224,14 +241,13 @@ class _Helper:
 def _main(descriptor: int, parent: int) -> None:
     _go_when_parent_goes(parent)
     with Connection(descriptor) as pipe, contextlib.suppress(EOFError, BrokenPipeError):
-        locator, archive, window = pickle.loads(pipe.recv_bytes())  # noqa: S301  from our parent, who started us with this pipe
-        extraction = None
+        job, extraction = Job.from_json(pipe.recv_bytes()), None
         while True:
             batch = pages_from_json(pipe.recv_bytes())
             try:
                 if extraction is None:
-                    source = registry.load_one(locator)
-                    extraction = Extraction(source=source, archive=archive, window=window)
+                    source = registry.load_one(job.locator)
+                    extraction = Extraction(source=source, archive=open_archive(job.archive), window=job.window)
                 for piece in extraction.read(batch):
                     _send(pipe, piece)
             except BrokenPipeError:

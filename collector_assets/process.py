@@ -93,7 +93,7 @@ def run(
         started = clock()
         counted = pages.count(connection, source.name, window.window.start).ok_by_kind
         expected = sum(number for kind, number in counted.items() if kind in source.with_extract)
-        job = Job(locator=locator, archive=archive, window=window.window) if locator else None
+        job = Job(locator=locator, archive=archive.location, window=window.window) if locator else None
         reading = _Reading(expected=expected, forced=processes is not None, progress=progress)
         for part in read_all(
             _batches(database, source, window, chunk),

@@ -7,13 +7,14 @@ and the same test suite. What a record says about its page is in `pages.py`, in 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from collector_assets.archive.exchange import Exchange
 from collector_assets.archive.local import LocalArchive
 from collector_assets.page import Location, StoredResponse
 
-__all__ = ["Archive", "ArchiveWriter", "Exchange", "LocalArchive", "Location", "StoredResponse"]
+__all__ = ["Archive", "ArchiveWriter", "Exchange", "LocalArchive", "Location", "StoredResponse", "open_archive"]
 
 
 class ArchiveWriter(Protocol):
@@ -32,7 +33,12 @@ class ArchiveWriter(Protocol):
 
 
 class Archive(Protocol):
-    """Where responses are kept. May be pickled: the child of a process pool reads with a copy."""
+    """Where responses are kept."""
+
+    @property
+    def location(self) -> str:
+        """Where it is: `open_archive` opens it again there, in another process."""
+        ...
 
     def writer(self, source: str, window_key: str) -> ArchiveWriter:
         """A writer for one window; `ArchiveUnwritable` at once when there is no place to write."""
@@ -41,3 +47,8 @@ class Archive(Protocol):
     def read(self, location: Location) -> StoredResponse:
         """The response at that place; `BrokenRecord` when the bytes are not what the place says."""
         ...
+
+
+def open_archive(location: str) -> Archive:
+    """The archive at a place that `Archive.location` told: a folder, in this release."""
+    return LocalArchive(Path(location))

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -37,8 +37,10 @@ class LocalArchive:
         self._rotate_at = rotate_at
         self._open: Callable[[str], _Readable] = lru_cache(OPEN_FILES)(self._open_anew)
 
-    def __reduce__(self) -> tuple[Callable[[Path], LocalArchive], tuple[Path]]:
-        return partial(LocalArchive, rotate_at=self._rotate_at), (self._root,)  # its settings without its open files
+    @property
+    def location(self) -> str:
+        """The folder, absolute."""
+        return str(self._root)
 
     def writer(self, source: str, window_key: str) -> LocalWriter:
         """A writer whose folder exists and takes files."""

@@ -58,6 +58,10 @@ class SlowArchive:
     under: LocalArchive
     seconds: float
 
+    @property
+    def location(self) -> str:
+        return self.under.location
+
     def writer(self, source: str, window_key: str) -> ArchiveWriter:
         return SlowWriter(self.under.writer(source, window_key), self.seconds)
 
