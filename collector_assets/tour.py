@@ -50,7 +50,7 @@ def take(
         runs.forget_assets(source)
     window = runs.newest_window(lab)
     say(f"collecting the lab, window {window}: six candidates, two workers")
-    lab_run = _with_a_second_worker(lab, window, lambda: runs.collect_window(defs, lab, window))
+    lab_run, helped = _with_a_second_worker(lab, window, lambda: runs.collect_window(defs, lab, window))
     say(f"collecting the shop, window {window}: three listing pages, sixty books")
     shop_run = runs.collect_window(defs, shop, window)
     shop_part = shop_summary(database, shop, window)
@@ -59,7 +59,7 @@ def take(
     again = runs.collect_window(defs, shop, window)
     summary = {
         "window": window,
-        "lab": lab_summary(database, lab, window, site),
+        "lab": {**lab_summary(database, lab, window, site), "sent_by_the_second_worker": helped},
         "shop": shop_part,
         "rerun": {
             "http_requests": len(_visits(site, SHOP_HOST)) - sent,
@@ -123,12 +123,13 @@ def _check_counts(*done: RunSummary) -> Mapping[str, int]:
     return {"passed": sum(results), "failed": len(results) - sum(results)}
 
 
-def _with_a_second_worker(source: Source, window: str, work: Callable[[], RunSummary]) -> RunSummary:
-    """Run with one more pair of hands: `collector work` in a process of its own, sharing queue and budget."""
+def _with_a_second_worker(source: Source, window: str, work: Callable[[], RunSummary]) -> tuple[RunSummary, int]:
+    """Run with one more pair of hands, and what they sent: `collector work` in a process of its own."""
     command = [sys.executable, "-m", "collector_assets.cli", "work", source.name, window, "--wait", "60", "--json"]
-    second = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603  this program
-    try:
-        return work()
-    finally:
-        second.terminate()
-        second.wait(30)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as second:  # noqa: S603  this program
+        try:
+            done = work()
+            said, _ = second.communicate(timeout=30)  # nothing is left to fetch: it ends by itself
+        finally:
+            second.kill()
+    return done, json.loads(said)["sent"] if second.returncode == 0 else 0
