@@ -36,6 +36,8 @@ class Settings(BaseSettings):
     """Who to reach about our requests (an address or a page); goes into the User-Agent."""
     product: str = "collector-assets"
     """Product token of the User-Agent, and of robots.txt groups."""
+    alerts: Path | None = None
+    """TOML file that says where alerts go; without it, to the log."""
     demo_site: str = f"127.0.0.1:{DEMO_PORT}"
     """Where hosts under `.localhost` are served."""
     demo_sources: bool = True

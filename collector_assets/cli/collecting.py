@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from collector_assets.cli import exits, show
+from collector_assets.cli import exits, show, watching
 from collector_assets.cli.arguments import AsJson, SourceName, WindowKey
 from collector_assets.cli.ground import installation_of, registry_of, running
 from collector_assets.database import Database
@@ -86,11 +86,13 @@ def status(source: Annotated[str | None, typer.Argument(metavar="[SOURCE]")] = N
             use_case.window_status(database, row.source, row.window.key)
             for row in use_case.all_windows(database, source)
         ]
+        judged = watching.known(database, source)
     rows = [show.status_row(each) for each in found]
     if as_json:
         show.in_json(rows)
     else:
         show.table("Windows", [show.short(row) for row in rows], show.SHORT_STATUS)
+        watching.print_freshness(judged)
 
 
 def _opened(database: Database, source: str, window: str, wait_s: float) -> WindowStatus:

@@ -11,7 +11,7 @@ from collector_assets import collect, discover, process, publish
 from collector_assets.collect import Collected, Ending, Progress
 from collector_assets.contract import Source
 from collector_assets.errors import BrokenRecord, Refused, Unusable
-from collector_assets.graph import checks, metadata, names
+from collector_assets.graph import checks, freshness, metadata, names
 from collector_assets.graph.resources import Installation
 from collector_assets.status import WindowStatus, window_row, window_status
 from collector_assets.windows import WindowRow
@@ -118,7 +118,10 @@ def _records(source: Source, installation: Installation, locator: str | None) ->
 def _latest(source: Source, installation: Installation) -> dg.AssetsDefinition:
     about = f"The newest observation that counts of every entity of {source.name}."
 
-    @_stage(source, "latest", about, kinds={"postgres"}, metadata=metadata.of_record_types(source))
+    @_stage(
+        source, "latest", about, kinds={"postgres"}, metadata=metadata.of_record_types(source),
+        freshness_policy=freshness.policy(source),
+    )  # fmt: skip
     def latest(context: dg.AssetExecutionContext) -> Results:
         window = _row(context, source, installation)
         report = publish.run(source=source, window=window, database=installation.database)

@@ -14,6 +14,7 @@ import dagster as dg
 from collector_assets.contract import Source
 from collector_assets.graph import names
 from collector_assets.graph.resources import Installation
+from collector_assets.resume import pause_of
 from collector_assets.status import opened_keys
 
 LOOKBACK = 24
@@ -38,6 +39,9 @@ def window_schedule(source: Source, installation: Installation) -> dg.ScheduleDe
         description=f"Starts each window of {source.name} at its start; {_catches_up(source)}.",
     )
     def windows(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        if pause := pause_of(installation.database, source.name):
+            yield dg.SkipReason(f"paused until {pause.until:%Y-%m-%d %H:%M} UTC: {pause.reason}")
+            return
         keys = candidates(source, partitions, context.scheduled_execution_time)
         opened = opened_keys(installation.database, source.name, keys)
         runs = _runs_by_window(context.instance, source.name, keys)

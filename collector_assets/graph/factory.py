@@ -3,7 +3,7 @@
 import dagster as dg
 
 from collector_assets.contract import Source
-from collector_assets.graph import assets, names
+from collector_assets.graph import assets, freshness, names
 from collector_assets.graph.automation import window_schedule
 from collector_assets.graph.resources import Installation
 
@@ -15,7 +15,9 @@ def build_source(source: Source, installation: Installation, locator: str | None
     """
     job = dg.define_asset_job(
         names.job_name(source.name),
-        selection=dg.AssetSelection.assets(*(names.asset_key(source.name, stage) for stage in names.STAGES)),
+        # Without the check `fresh`, which is not about one window: a sensor tells it.
+        selection=dg.AssetSelection.assets(*(names.asset_key(source.name, stage) for stage in names.STAGES))
+        - dg.AssetSelection.checks(freshness.check_key(source)),
         tags=names.run_tags(source),
         # One process, one run page, one place in the queue; a process per step costs 3.6 s of CPU each.
         executor_def=dg.in_process_executor,
@@ -23,6 +25,7 @@ def build_source(source: Source, installation: Installation, locator: str | None
     )
     return dg.Definitions(
         assets=assets.build(source, installation, locator),
+        asset_checks=[freshness.check(source, installation)] if source.freshness else [],
         jobs=[job],
         schedules=[window_schedule(source, installation)],
     )

@@ -18,7 +18,7 @@ PARTITION_TAG = "dagster/partition"
 PRIORITY_TAG = "dagster/priority"
 SCHEDULE_TAG = "dagster/schedule_name"
 BACKFILL_TAG = "dagster/backfill"
-SCHEDULED, BACKFILL = 10, -10
+SCHEDULED, RESUME, BACKFILL = 10, 5, -10
 """Priorities in the run queue: what is due now goes before what is caught up on. Whoever clicks has 0."""
 
 
@@ -62,6 +62,14 @@ def _priority(tags: Mapping[str, str]) -> int:
     if SCHEDULE_TAG in tags:
         return SCHEDULED
     return BACKFILL if BACKFILL_TAG in tags else 0
+
+
+def source_and_stage(step_key: str) -> tuple[str, str]:
+    """What a step of a run works on; no source where it is none of the four stages."""
+    for stage in STAGES:
+        if step_key.endswith(f"__{stage}"):
+            return step_key.removesuffix(f"__{stage}"), stage
+    return "", step_key
 
 
 def partitions_of(source: Source) -> dg.TimeWindowPartitionsDefinition:

@@ -19,3 +19,9 @@ DELETE FROM interventions WHERE source = %(source)s;
 DELETE FROM budget_demands WHERE source = %(source)s;
 -- name: forget_windows
 DELETE FROM windows WHERE source = %(source)s;
+-- name: forget_freshness
+DELETE FROM freshness WHERE source = %(source)s;
+-- name: forget_freshness_requests
+DELETE FROM freshness_requests WHERE source = %(source)s;
+-- name: forget_alerts
+DELETE FROM alerts WHERE source = %(source)s;

@@ -329,3 +329,69 @@ CREATE TABLE interventions (
     CONSTRAINT somebody_did_it CHECK (length(btrim(by_whom)) BETWEEN 1 AND 200)
 );
 CREATE INDEX interventions_by_window ON interventions (source, window_start, intervention_id DESC);
+
+-- Whether each source is fresh, as the sensor found it last; the truth is in the windows, and computed anew each time.
+CREATE TABLE freshness (
+    source         text        PRIMARY KEY,
+    is_fresh       boolean     NOT NULL,
+    cause          text,                                -- causes.Cause
+    window_key     text,                                -- the window that the cause is about
+    message        text        NOT NULL CHECK (length(message) <= 2000),
+    fix            text        NOT NULL,
+    numbers        jsonb       NOT NULL DEFAULT '{}',
+    stale_at       timestamptz,                         -- when it went stale, or will
+    found_at       timestamptz NOT NULL,                -- since when exactly this holds
+    judged_at      timestamptz NOT NULL,
+    CONSTRAINT stale_says_why CHECK (is_fresh = (cause IS NULL))
+);
+
+-- A window that was asked to be collected again for a cause: once.
+CREATE TABLE freshness_requests (
+    source         text        NOT NULL,
+    window_key     text        NOT NULL,
+    cause          text        NOT NULL,
+    asked_at       timestamptz NOT NULL,
+    PRIMARY KEY (source, window_key, cause)
+);
+
+-- How often an unfinished window was resumed, and whether that helped.
+CREATE TABLE resumes (
+    source           text        NOT NULL,
+    window_start     timestamptz NOT NULL,
+    ended            integer     NOT NULL,              -- requests that had ended in fetching then; more is progress
+    without_progress integer     NOT NULL DEFAULT 0 CHECK (without_progress >= 0),
+    resumed_at       timestamptz NOT NULL,
+    PRIMARY KEY (source, window_start),
+    FOREIGN KEY (source, window_start) REFERENCES windows ON DELETE CASCADE
+);
+
+-- Sources whose alerts are kept back until a date, and paused ones, that nothing starts by itself.
+CREATE TABLE mutes (
+    source         text        PRIMARY KEY,
+    until          timestamptz NOT NULL,
+    pauses         boolean     NOT NULL,
+    reason         text        NOT NULL,
+    by_whom        text        NOT NULL,
+    at             timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT mute_says_why CHECK (length(btrim(reason)) BETWEEN 1 AND 500),
+    CONSTRAINT somebody_muted_it CHECK (length(btrim(by_whom)) BETWEEN 1 AND 200)
+);
+
+-- One row per source and cause, however often it happens: the message, and what became of it.
+CREATE TABLE alerts (
+    source         text        NOT NULL,
+    cause          text        NOT NULL,
+    owners         text[]      NOT NULL DEFAULT '{}',
+    title          text        NOT NULL CHECK (length(title) <= 200),
+    body           text        NOT NULL CHECK (length(body) <= 2000),
+    repeats        boolean     NOT NULL,                -- told again while it goes on
+    first_at       timestamptz NOT NULL,                -- of this episode
+    last_at        timestamptz NOT NULL,
+    count          bigint      NOT NULL CHECK (count > 0),
+    sent_at        timestamptz,                         -- to every channel
+    delivered      text[]      NOT NULL DEFAULT '{}',   -- the channels that have the message that is on its way
+    attempts       integer     NOT NULL DEFAULT 0,
+    not_before     timestamptz,                         -- of the next attempt; somebody may be sending until then
+    problem        text        CHECK (length(problem) <= 500),
+    PRIMARY KEY (source, cause)
+);
