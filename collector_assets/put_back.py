@@ -49,6 +49,15 @@ class PutBack:
     """At most ten, as they were."""
 
     @property
+    def summary(self) -> str:
+        """What was done, in one line."""
+        were = ", ".join(f"{number} {place}" for place, number in self.were.items())
+        verb = "would be put back" if self.dry_run else "put back"
+        late = "; the window has closed: what is fetched now is marked late" if self.is_late else ""
+        also = f"; {self.also_to_fetch} others of the window go out with them" if self.also_to_fetch else ""
+        return f"{self.requests} requests {verb} ({were or 'none fits'}), {self.attempts} attempts each{also}{late}"
+
+    @property
     def next_step(self) -> str:
         """What a person does now."""
         if self.dry_run:

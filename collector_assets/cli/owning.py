@@ -74,6 +74,7 @@ def recollect(
     reason: Reason,
     state: State = None,
     outcome: Outcome = None,
+    reason_has: ReasonHas = "",
     kind: Kind = None,
     entity: Entity = None,
     url_has: UrlHas = "",
@@ -88,7 +89,7 @@ def recollect(
     from collector_assets.put_back import Wish
 
     selection = meant(
-        ids=request, outcomes=outcome, reason_has="", kinds=kind, entities=entity, url_has=url_has, states=state
+        ids=request, outcomes=outcome, reason_has=reason_has, kinds=kind, entities=entity, url_has=url_has, states=state
     )
     with owned(source) as (chosen, database):
         wish = Wish(
@@ -119,11 +120,7 @@ def _show_put_back(done: PutBack) -> None:
     ]
     if rows:
         show.table("Would be put back" if done.dry_run else "Put back", rows, ("id", "kind", "entity", "was", "url"))
-        show.line(f"{done.requests} requests ({show.tally(done.were)}), {done.attempts} attempts each")
     if done.left_alone:
         show.line(f"left alone: {show.tally(done.left_alone)}")
-    if done.also_to_fetch:
-        show.line(f"{done.also_to_fetch} other requests of the window are still to be fetched and go out with these")
-    if done.is_late:
-        show.line("the window has closed: what is fetched now is marked late")
+    show.line(done.summary)
     show.line(done.next_step)
