@@ -7,7 +7,7 @@ import logging
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,10 +17,11 @@ import dagster as dg
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 warnings.filterwarnings("ignore", category=dg.PreviewWarning)
 
-from collector_assets import registry  # noqa: E402  after the filters, which the decorators of the graph need
+from collector_assets import channels, registry  # noqa: E402  after the filters, which the decorators of the graph need
+from collector_assets.contract import Source  # noqa: E402
 from collector_assets.database import migrate  # noqa: E402
 from collector_assets.errors import ContractError  # noqa: E402
-from collector_assets.graph import owner_jobs  # noqa: E402
+from collector_assets.graph import alerts, freshness, names, owner_jobs, resume  # noqa: E402
 from collector_assets.graph.factory import build_source  # noqa: E402
 from collector_assets.graph.resources import Installation  # noqa: E402
 from collector_assets.registry import Broken, Loaded, Registry  # noqa: E402
@@ -59,9 +60,26 @@ def build(settings: Settings) -> Built:
     rest = dg.Definitions(
         assets=list(_broken_assets(broken)),
         jobs=owner_jobs.build(left, installation),
+        sensors=_sensors([loaded.source for loaded in usable], broken, installation, built, settings),
         executor=dg.in_process_executor,
     )
     return Built(dg.Definitions.merge(*built, rest), installation, left)
+
+
+def _sensors(
+    sources: Sequence[Source],
+    broken: Sequence[Broken],
+    installation: Installation,
+    built: Iterable[dg.Definitions],
+    settings: Settings,
+) -> list[dg.SensorDefinition]:
+    """What watches over all sources together."""
+    jobs = [job for each in built for job in each.jobs or () if job.name.startswith(names.job_name(""))]
+    return [
+        freshness.sensor(sources, installation, jobs),
+        resume.sensor(sources, installation, jobs),
+        alerts.sensor(sources, broken, installation, lambda: channels.load(settings.alerts)),
+    ]
 
 
 def _installation(settings: Settings) -> Installation:
