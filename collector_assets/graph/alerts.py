@@ -209,7 +209,7 @@ def _value(evaluation: dg.AssetCheckEvaluation, name: str) -> Any:
 
 def _of_run(instance: dg.DagsterInstance, record: dg.EventLogRecord) -> Note | None:
     run = instance.get_run_by_id(record.event_log_entry.run_id)
-    if run is None:
+    if run is None or names.TOOL_TAG in run.tags:  # whoever launched an owner's tool is looking at its page
         return None
     error = first_error(instance, run.run_id)
     if error.kind in TOLD_ELSEWHERE | DECIDED:

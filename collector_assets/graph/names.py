@@ -14,6 +14,8 @@ FETCHING = frozenset({"frontier", "raw_pages"})
 SOURCE_TAG = "collector/source"
 DOMAIN_TAG = "collector/domain"
 SEVERAL = "multi"
+TOOL_TAG = "collector/tool"
+"""On runs of an owner's tool: which one."""
 PARTITION_TAG = "dagster/partition"
 PRIORITY_TAG = "dagster/priority"
 SCHEDULE_TAG = "dagster/schedule_name"

@@ -135,7 +135,7 @@ def _job(op: dg.OpDefinition) -> dg.JobDefinition:
     """The op as a job: one short process, no pool, nothing of the queue's limits."""
     # Ops and graphs must differ in their names; the launchpad shows the op's.
     graph = dg.GraphDefinition(name=f"{op.name}_in_a_window", node_defs=[op], description=op.description)
-    return graph.to_job(name=op.name, executor_def=dg.in_process_executor)
+    return graph.to_job(name=op.name, tags={names.TOOL_TAG: op.name}, executor_def=dg.in_process_executor)
 
 
 class _Desk:

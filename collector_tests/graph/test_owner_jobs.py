@@ -13,7 +13,7 @@ from collector_assets.contract import Expect, replace
 from collector_assets.definitions import build
 from collector_assets.demo import DemoSite
 from collector_assets.demo.catalogue import book
-from collector_assets.graph import names, owner_jobs
+from collector_assets.graph import alerts, names, owner_jobs
 from collector_assets.graph.resources import Installation
 from collector_assets.registry import Loaded, Registry
 from collector_assets.settings import load_settings
@@ -162,6 +162,17 @@ def test_what_a_person_must_change_is_one_line_and_no_second_attempt(
     assert not result.success
     assert said in failure_of(result)
     assert "\n" not in failure_of(result)
+
+
+def test_a_refused_wish_alerts_nobody(installation: Installation, instance: dg.DagsterInstance) -> None:
+    """Whoever launched it is looking at its page."""
+    # Mutation: _job without the tag
+    refused = launch(installation, instance, "replay", ids=[1], **WHY)
+    failed = collect(QUICK, installation, instance, "latest")
+    assert not refused.success
+    assert not failed.success
+    told = [alerts._of_run(instance, record) for record in alerts._run_failures(instance, 0)]
+    assert [note is None for note in told] == [True, False]
 
 
 @pytest.mark.parametrize("missing", ["source", "window", "reason"])
