@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def _measure(wish: argparse.Namespace, folder: Path) -> Results:
-    with _site(wish.pages) as site:
+    with site_of(wish.pages) as site:
         bench = Bench(site, wish.pages, folder)
         trials = {in_flight: bench.scrapy(in_flight) for in_flight in (0, IN_FLIGHT)}
         best = min(trials, key=lambda in_flight: trials[in_flight].seconds)
@@ -117,7 +117,7 @@ def _pair(bench: Bench, scrapy_in_flight: int, number: int) -> Pair:
 def _memory(pages: int, folder: Path) -> Run:
     """With the same number of processes for any number of pages: by itself `process` takes more for more pages."""
     out.print(f"[bold]memory at {pages:,} pages[/]")
-    with _site(pages) as site:
+    with site_of(pages) as site:
         return Bench(site, pages, folder).ours("--processes", str(len(os.sched_getaffinity(0))))
 
 
@@ -137,7 +137,8 @@ def _dagster(folder: Path) -> Run:
 
 
 @contextmanager
-def _site(pages: int) -> Iterator[DemoSite]:
+def site_of(pages: int) -> Iterator[DemoSite]:
+    """The shop with so many books, ready to answer."""
     switches = {"books": pages, "per_page": PER_PAGE, "detail_bytes": PAGE_BYTES}
     with DemoSite(keeps_log=False, switches=switches, warm=("shop.localhost",)) as site:
         yield site

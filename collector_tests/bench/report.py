@@ -70,7 +70,7 @@ class Results:
 
     @property
     def growth(self) -> float | None:
-        """Peak memory at the larger number of pages to that at the smaller; Postgres aside, whose cache is a setting."""
+        """Peak memory at the larger number of pages to that at the smaller; without Postgres and its fixed cache."""
         return self.large.peak_mb / self.small.peak_mb if self.small and self.large else None
 
     @property
