@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from collector_assets import collect, frontier
+from collector_assets import desk, frontier
 from collector_assets.collect import Ending
 from collector_assets.contract import Budget, Source, replace, seconds
 from collector_assets.sources import books
@@ -118,7 +118,7 @@ def test_end_of_a_turn_gives_unsent_requests_back_with_their_attempts(hands: Han
 
 def test_worker_that_lost_its_slots_gives_unsent_requests_back(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 3: while others hold every slot, what it had claimed ahead waits for whoever may send it."""
-    monkeypatch.setattr(collect, "CLAIM_AHEAD_S", 30.0)  # claims far ahead, so that there is something to give back
+    monkeypatch.setattr(desk, "CLAIM_AHEAD_S", 30.0)  # claims far ahead, so that there is something to give back
     hands.discover(QUICK)
     hands.site.misbehave("delay", prefix="/catalogue/", arg="0.05")
     own = replace(PACED, turn=seconds(4))
@@ -135,7 +135,7 @@ def test_worker_that_lost_its_slots_gives_unsent_requests_back(hands: Hands, mon
 
 def test_closed_key_gives_unsent_requests_back(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 3: the worker hears of it at its next renewal and keeps nothing for later."""
-    monkeypatch.setattr(collect, "CLAIM_AHEAD_S", 30.0)
+    monkeypatch.setattr(desk, "CLAIM_AHEAD_S", 30.0)
     hands.discover(QUICK)
     hands.site.misbehave("delay", prefix="/catalogue/", arg="0.05")
     worker = threading.Thread(target=hands.collect, args=(replace(PACED, turn=seconds(4)),))

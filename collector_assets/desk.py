@@ -1,0 +1,341 @@
+"""One budget key in a worker's hands: the slots held on it, the leases waiting for them, the requests under way.
+
+Slots are held over a turn and renewed by the heartbeat; leases are claimed a moment ahead, in small batches: no round
+trip per page, and a kill -9 costs few attempts (rule 3).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from collector_assets import budget, frontier
+from collector_assets.contract import Source
+from collector_assets.database import Connection, Database
+from collector_assets.deposit import Answered
+from collector_assets.fetch import Fetcher, FetchRequest, NotSent
+from collector_assets.holdings import Holdings
+from collector_assets.outbox import Outbox
+from collector_assets.permission import Permission
+from collector_assets.request import Lease, loaded_headers
+
+T = TypeVar("T")
+
+SLOT_LEASE: Final = timedelta(seconds=3)
+CLAIM_AHEAD_S: Final = 0.1
+"""How much work is claimed ahead of sending, in seconds of sending: what a kill -9 may cost in attempts."""
+MOST_CLAIMED: Final = 256
+LOOK_AGAIN_S: Final = 0.5
+"""How often something that waits looks again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Shift:
+    """What the desks of one worker share."""
+
+    worker: str
+    source: Source
+    window_start: datetime
+    kinds: Sequence[str] | None
+    database: Database
+    fetcher: Fetcher
+    holdings: Holdings
+    outbox: Outbox
+    sent: int = 0
+    is_stopping: bool = False
+    """Nothing more is claimed or sent."""
+
+    async def transact(self, unit: Callable[[Connection], T]) -> T:
+        """One transaction, on a thread."""
+
+        def work() -> T:
+            with self.database.transaction() as connection:
+                return unit(connection)
+
+        return await asyncio.to_thread(work)
+
+
+class Desk:
+    """Works on one budget key until there is nothing to send on it."""
+
+    def __init__(self, key: str, shift: Shift) -> None:
+        self.key, self._shift = key, shift
+        self._demand = _demand(shift.source, key)
+        self._senders: dict[asyncio.Task[None], Permission] = {}
+        self._permissions: tuple[Permission, ...] = ()
+        """Those in hand; replaced, never changed: the heartbeat reads it from its thread."""
+        self._leases: deque[Lease] = deque()
+        self._claiming: asyncio.Task[None] | None = None
+        self._is_declared = False
+        """The demand is written as the source says it now: an earlier run may have left another that still lives."""
+        self._is_dry = False
+        """The last claim found less than it asked for."""
+        self._answers = 0
+        self._since = time.monotonic()
+        self._pulse = asyncio.Event()
+
+    def wake(self) -> None:
+        """There may be work again, or it is time to stop."""
+        self._is_dry = False
+        self._pulse.set()
+
+    async def work(self) -> None:
+        """Hold slots while there is work for them; at the end everything is given back."""
+        ask_at = 0.0
+        try:
+            while self._senders or (self._has_work and not self._shift.is_stopping):
+                back, want = self._ended(), self._wanted()
+                if back or (want and time.monotonic() >= ask_at):
+                    ask_at = time.monotonic() + await _to_its_end(self._exchange(back, want))
+                    continue
+                await self._until_something(max(0.0, ask_at - time.monotonic()) if want else None)
+        finally:
+            for task in self._senders:
+                task.cancel()
+            await asyncio.gather(*self._senders, return_exceptions=True)
+            await self._close()
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._leases) or not self._is_dry
+
+    async def _until_something(self, within_s: float | None) -> None:
+        """Until a sender ends, work may have come, or it is time to ask again."""
+        self._pulse.clear()
+        pulse = asyncio.create_task(self._pulse.wait())
+        await asyncio.wait({pulse, *self._senders}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        pulse.cancel()
+
+    async def _close(self) -> None:
+        """Everything back: unsent leases, slots, the place in the queue."""
+        if self._claiming:
+            await asyncio.gather(self._claiming, return_exceptions=True)
+        leases, self._leases = list(self._leases), deque()
+        await asyncio.to_thread(self._shift.holdings.give_back, leases)
+        await asyncio.to_thread(self.leave)
+
+    # --- Slots -------------------------------------------------------------------------------------------------------
+
+    def _wanted(self) -> int:
+        """Slots to ask for; none without work for them."""
+        if self._shift.is_stopping or not self._has_work:
+            return 0
+        source = self._shift.source
+        return max(0, min(source.in_flight, source.budget.slots) - len(self._senders))
+
+    def _ended(self) -> list[Permission]:
+        """The permissions whose senders have ended; an error of a sender is raised here."""
+        ended = [task for task in self._senders if task.done()]
+        back = [self._senders.pop(task) for task in ended]
+        for task in ended:
+            task.result()
+        return back
+
+    async def _exchange(self, back: Sequence[Permission], want: int) -> float:
+        """Give back and acquire in one transaction; the seconds until it makes sense to ask again."""
+        before = time.monotonic()
+        acquired = await self._shift.transact(lambda connection: self._exchange_now(connection, back, want))
+        after = time.monotonic()
+        if acquired is not None:
+            for grant in acquired.grants:
+                permission = Permission(grant, gap_s=acquired.gap_s, before=before, after=after)
+                self._senders[asyncio.create_task(self._send(permission))] = permission
+        self._permissions = tuple(self._senders.values())
+        if not self._senders and self._leases:
+            await self._put_back()
+        return acquired.retry_in_s if acquired is not None else LOOK_AGAIN_S
+
+    def _exchange_now(self, connection: Connection, back: Sequence[Permission], want: int) -> budget.Acquired | None:
+        now, holder = time.monotonic(), self._shift.worker
+        returned = [permission.returned(now) for permission in back]
+        if not want:
+            budget.give_back(connection, budget_key=self.key, holder=holder, returned=returned)
+            return None
+        if not self._is_declared:
+            budget.declare(connection, self._demand)
+            self._is_declared = True
+        return budget.acquire(
+            connection, demand=self._demand, holder=holder, want=want, lease=SLOT_LEASE, returned=returned
+        )
+
+    async def _put_back(self) -> None:
+        """Without a slot nothing may be sent: what was claimed ahead is for whoever has one (rule 3)."""
+        unsent, self._leases = list(self._leases), deque()
+        self._is_dry = False
+        await asyncio.to_thread(self._shift.holdings.give_back, unsent)
+
+    def renew(self, connection: Connection) -> None:
+        """Extend the slots' leases; on the heartbeat's thread and connection."""
+        permissions = self._permissions
+        if not permissions:
+            return
+        before = time.monotonic()
+        renewed = budget.renew(
+            connection,
+            budget_key=self.key,
+            holder=self._shift.worker,
+            held=[permission.held() for permission in permissions],
+            lease=SLOT_LEASE,
+            deadline=self._demand.deadline,
+        )
+        after = time.monotonic()
+        for permission in permissions:
+            permission.renewed(
+                renewed.slots.get(permission.slot),
+                gap_s=renewed.gap_s,
+                closed_for_s=renewed.closed_for_s,
+                before=before,
+                after=after,
+            )
+
+    def leave(self) -> None:
+        """Give back every slot, and leave the queue for more; with nothing in flight."""
+        back, self._permissions = list(self._senders.values()), ()
+        self._senders.clear()
+        now, holder = time.monotonic(), self._shift.worker
+        with self._shift.database.transaction() as connection:
+            returned = [permission.returned(now) for permission in back]
+            budget.give_back(connection, budget_key=self.key, holder=holder, returned=returned)
+            budget.stop_waiting(connection, budget_key=self.key, holder=holder)
+
+    # --- Sending -----------------------------------------------------------------------------------------------------
+
+    async def _send(self, permission: Permission) -> None:
+        """Serial sending in one slot, the gap between an answer's end and the next start."""
+        while not self._shift.is_stopping:
+            await self._shift.outbox.has_room()
+            wait_s = permission.wait_s(time.monotonic())
+            if wait_s == math.inf or permission.is_closed(time.monotonic()):
+                return
+            if wait_s > 0:
+                await asyncio.sleep(min(wait_s, LOOK_AGAIN_S))
+                continue
+            lease = await self._next_lease()
+            if lease is None:
+                return
+            if not permission.may_start(time.monotonic()):
+                self._leases.appendleft(lease)
+                continue
+            answered = await self._fetch(lease, permission)
+            if answered is not None:
+                self._answers += 1
+                self._shift.outbox.put(answered)
+
+    async def _fetch(self, lease: Lease, permission: Permission) -> Answered | None:
+        request, outbox = _request(self._shift.source, lease), self._shift.outbox
+        permission.started(time.monotonic())
+        outbox.in_flight += 1
+        ended_at: float | None = None
+        try:
+            answer = await self._shift.fetcher.fetch(request, lambda: permission.may_send(time.monotonic()))
+            ended_at = answer.ended_at
+        finally:
+            outbox.in_flight -= 1
+            # An interrupted request was under way until now.
+            permission.ended(time.monotonic() if ended_at is None else ended_at)
+        if isinstance(answer, NotSent):
+            self._leases.appendleft(lease)
+            return None
+        self._shift.sent += 1
+        return Answered(lease=lease, answer=answer)
+
+    # --- Leases ------------------------------------------------------------------------------------------------------
+
+    async def _next_lease(self) -> Lease | None:
+        """A lease that is still ours, claimed ahead in small batches."""
+        while not self._shift.is_stopping:
+            if len(self._leases) <= len(self._permissions) // 2 and self._claiming is None and not self._is_dry:
+                self._claiming = asyncio.create_task(self._claim())
+            while self._leases:
+                lease = self._leases.popleft()
+                if lease in self._shift.holdings:
+                    return lease
+            if self._claiming is not None:
+                claiming = self._claiming
+                await asyncio.wait({claiming})
+                claiming.result()  # an error ends the sender, and with it the worker
+            elif self._shift.outbox.is_busy:
+                # What is on its way into the database may lead further, and it counts against the capacity until it is
+                # there. Keeping the slot for that moment is cheaper than asking for it again.
+                await self._shift.outbox.deposited()
+                self._is_dry = False
+            else:
+                return None
+        return None
+
+    def _claim_size(self) -> int:
+        """What may be sent in the next moment: at least a request per slot, at most CLAIM_AHEAD_S of sending."""
+        elapsed = max(time.monotonic() - self._since, 0.05)
+        ahead = math.ceil(self._answers / elapsed * CLAIM_AHEAD_S)
+        return max(len(self._permissions), min(ahead, MOST_CLAIMED))
+
+    async def _claim(self) -> None:
+        count = self._claim_size()
+        try:
+            claimed = await self._shift.transact(lambda connection: self._claim_now(connection, count))
+            self._shift.holdings.take(claimed)
+            self._leases.extend(claimed)
+            self._is_dry = len(claimed) < count
+        except BaseException:
+            self._is_dry = True
+            raise
+        finally:
+            self._claiming = None
+
+    def _claim_now(self, connection: Connection, count: int) -> list[Lease]:
+        source = self._shift.source
+        return frontier.claim(
+            connection,
+            source=source.name,
+            window_start=self._shift.window_start,
+            budget_key=self.key,
+            worker=self._shift.worker,
+            count=count,
+            lease=source.lease,
+            kinds=self._shift.kinds,
+            lane_weights=source.lanes,
+            discovering=source.with_discover,
+            interleave=source.interleave_weights if source.interleave else None,
+        )
+
+
+def _demand(source: Source, key: str) -> budget.Demand:
+    limits = source.budget
+    return budget.Demand(
+        budget_key=key,
+        per=limits.per,
+        source=source.name,
+        gap=limits.gap,
+        slots=limits.slots,
+        weight=limits.weight,
+        deadline=source.total_timeout,
+    )
+
+
+def _request(source: Source, lease: Lease) -> FetchRequest:
+    return FetchRequest(
+        url=lease.url,
+        method=lease.method,
+        headers=loaded_headers(lease.headers),
+        body=lease.body,
+        connect_s=source.connect_timeout.total_seconds(),
+        read_s=source.read_timeout.total_seconds(),
+        total_s=source.total_timeout.total_seconds(),
+        max_bytes=source.max_bytes,
+    )
+
+
+async def _to_its_end(step: Coroutine[Any, Any, T]) -> T:
+    """The step; a cancellation waits for its end: slots that it took must be known to be given back."""
+    task = asyncio.ensure_future(step)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
