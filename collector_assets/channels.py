@@ -32,7 +32,6 @@ from email.utils import format_datetime, make_msgid
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
-from urllib.parse import urlsplit
 
 from collector_assets.errors import ConfigurationError
 
@@ -143,7 +142,7 @@ class Mail:
                 if self.user:
                     server.login(self.user, _secret(self.name, self.password_env))
                 refused = server.send_message(self._made(message))
-        except (smtplib.SMTPException, OSError) as error:
+        except (smtplib.SMTPException, OSError, ValueError) as error:
             raise Undelivered(f"{self.name}: {type(error).__name__}") from None  # its text may quote what we sent
         if refused:
             raise Undelivered(f"{self.name}: {len(refused)} recipients were refused")
@@ -188,7 +187,7 @@ _OPENER: Final = urllib.request.build_opener(_NoRedirects)
 
 
 def _post(channel: str, url: str, value: object, headers: Mapping[str, str]) -> None:
-    if urlsplit(url).scheme not in {"http", "https"}:
+    if not url.lower().startswith(("http://", "https://")):
         raise Undelivered(f"{channel}: its address is no http or https URL")
     body = json.dumps(value).encode()
     said = {"Content-Type": "application/json", "User-Agent": "collector-alerts", **headers}
