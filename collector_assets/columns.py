@@ -47,6 +47,8 @@ class Type:
     """(value, coerce=whether to convert from text and the like) -> the value; raises `Unfit`."""
     json: Callable[[Any], str]
     """The canonical JSON text of a value that was read."""
+    digits: tuple[int, int] | None = None
+    """Of decimals: the most digits in all and after the point; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,5 +317,6 @@ def decimal(precision: int, scale: int) -> Type:
     """Exact numbers; pandera's default precision and scale are no limit."""
     limit = None if (precision, scale) == UNLIMITED else precision
     return Type(
-        sql="numeric", frame="object", read=partial(read_decimal, precision=limit, scale=scale), json=decimal_text
-    )
+        sql="numeric", frame="object", read=partial(read_decimal, precision=limit, scale=scale), json=decimal_text,
+        digits=None if limit is None else (precision, scale),
+    )  # fmt: skip

@@ -12,7 +12,7 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +20,7 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from types import TracebackType
-from typing import Final, LiteralString, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, LiteralString, Self, TypeAlias, TypeVar, cast
 
 import psycopg
 from psycopg import adapt, conninfo
@@ -227,6 +227,16 @@ class Database:
                 # The pool itself would retry for its whole patience and then say only "timeout": ask once, directly.
                 self.connect().close()
                 self._pool.open()
+
+
+def stream(
+    connection: Connection, statement: LiteralString, values: Mapping[str, object], *, at_once: int
+) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of a query, so many at a time, however many there are: by a cursor of the open transaction."""
+    with connection.cursor(name="stream") as cursor:
+        cursor.execute(statement, values)
+        while rows := cursor.fetchmany(at_once):
+            yield cast("list[tuple[Any, ...]]", rows)
 
 
 # --- Named statements ----------------------------------------------------------------------------------------------

@@ -43,8 +43,7 @@ class Built(NamedTuple):
 def build(settings: Settings) -> Built:
     """Every source of these settings as Dagster definitions."""
     installation = _installation(settings)
-    folders = [Path(folder) for folder in settings.sources.split(":") if folder]
-    found = registry.load(folders, demo=settings.demo_sources)
+    found = registry.load(settings.source_folders, demo=settings.demo_sources)
     built: list[dg.Definitions] = []
     usable, broken = list(found.loaded), list(found.broken)
     for loaded in found.loaded:

@@ -6,13 +6,14 @@ re-extractions ends in the same rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from psycopg.rows import class_row, dict_row
 
-from collector_assets.database import Connection, statements
+from collector_assets.database import Connection, statements, stream
 
 SQL: Final = statements("latest")
 
@@ -79,3 +80,8 @@ def preview(connection: Connection, source: str, *, limit: int = 10) -> list[dic
             }
             for row in cursor.execute(SQL["preview_latest"], {"source": source, "limit": limit})
         ]
+
+
+def rows(connection: Connection, source: str, record_type: str, *, at_once: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Every row of a record type by entity: the values as JSON text, then ours in the order of `views.OURS`."""
+    return stream(connection, SQL["read_latest"], {"source": source, "record_type": record_type}, at_once=at_once)

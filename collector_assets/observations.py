@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from psycopg.rows import dict_row
 
-from collector_assets.database import Connection, statements
+from collector_assets.database import Connection, statements, stream
 
 SQL: Final = statements("observations")
+
+OURS: Final = (
+    "entity", "window_start", "window_key", "collected_at", "source_revised_at", "late", "page_id", "extractor_version",
+)  # fmt: skip
+"""Columns of history that follow the record's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,3 +55,8 @@ def preview(
             {"record_type": row["record_type"], "entity": row["entity"], **row["data"]}
             for row in cursor.execute(SQL["preview_observations"], values)
         ]
+
+
+def rows(connection: Connection, source: str, record_type: str, *, at_once: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Every observation that counts, oldest window first: the values as JSON text, then ours in the order of `OURS`."""
+    return stream(connection, SQL["read_history"], {"source": source, "record_type": record_type}, at_once=at_once)

@@ -1,6 +1,6 @@
 """Settings of one installation, read from the environment (`COLLECTOR_*`).
 
-Only `definitions.py` and `cli.py` read them; everything below gets values as arguments.
+Only `definitions.py`, `cli/` and `read.py` read them; everything below gets values as arguments.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ class Settings(BaseSettings):
     """Where hosts under `.localhost` are served."""
     demo_sources: bool = True
     """Whether the bundled demo sources are loaded."""
+
+    @property
+    def source_folders(self) -> list[Path]:
+        return [Path(folder) for folder in self.sources.split(":") if folder]
 
     @property
     def archive_folder(self) -> Path:

@@ -165,9 +165,7 @@ class Judge:
         import pandas as pd  # noqa: PLC0415
 
         present = [column for column in self.columns if column.required or any(column.name in row for row in rows)]
-        return pd.DataFrame(
-            {column.name: _series(column, [row.get(column.name) for row in rows]) for column in present}
-        )
+        return pd.DataFrame({column.name: series(column, [row.get(column.name) for row in rows]) for column in present})
 
     # --- the schema --------------------------------------------------------------------------------------------------
 
@@ -364,7 +362,8 @@ class _Read:
             self.reasons.append(reason)
 
 
-def _series(column: Column, values: list[Any]) -> Any:
+def series(column: Column, values: list[Any]) -> Any:
+    """Values of a column as pandas has them: missing ones stay missing, times in the column's zone."""
     import pandas as pd  # noqa: PLC0415
 
     if column.type.frame != "time":

@@ -57,6 +57,12 @@ def name_of(source: str, record_type: str, *, is_only_type: bool) -> str:
     return bounded(f"latest_{source}" if is_only_type else f"latest_{source}__{record_type}")
 
 
+def beside(ours: Sequence[str], columns: Sequence[Column]) -> dict[str, str]:
+    """What our columns are called beside a record's own."""
+    taken = {column.name for column in columns}
+    return {name: f"_{name}" if name in taken else name for name in ours}
+
+
 def refresh(
     connection: Connection, *, source: str, columns: Mapping[str, Sequence[Column]]
 ) -> tuple[tuple[str, ...], str | None]:
@@ -109,7 +115,6 @@ def _refresh_one(
 
 
 def _select(source: str, record_type: str, columns: Sequence[Column]) -> sql.Composed:
-    taken = {column.name for column in columns}
     own = [
         sql.SQL("{} AS {}").format(
             sql.SQL(CASTS[column.type.sql]).format(name=sql.Literal(column.name)),
@@ -117,10 +122,8 @@ def _select(source: str, record_type: str, columns: Sequence[Column]) -> sql.Com
         )
         for column in columns
     ]
-    ours = [
-        sql.SQL("{} AS {}").format(sql.Identifier(name), sql.Identifier(f"_{name}" if name in taken else name))
-        for name in OURS
-    ]
+    named = beside(OURS, columns)
+    ours = [sql.SQL("{} AS {}").format(sql.Identifier(name), sql.Identifier(named[name])) for name in OURS]
     return sql.SQL("SELECT {} FROM latest WHERE source = {} AND record_type = {}").format(
         sql.SQL(", ").join(own + ours), sql.Literal(source), sql.Literal(record_type)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collector_assets import stack
@@ -30,7 +29,7 @@ def registry_of(settings: Settings) -> Registry:
     """Every source of these settings."""
     from collector_assets import registry
 
-    return registry.load([Path(folder) for folder in settings.sources.split(":") if folder], demo=settings.demo_sources)
+    return registry.load(settings.source_folders, demo=settings.demo_sources)
 
 
 def installation_of(settings: Settings, ground: stack.Stack) -> Installation:

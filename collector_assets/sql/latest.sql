@@ -97,3 +97,11 @@ SELECT
 -- A few, the newest first.
 SELECT record_type, entity, data, collected_at FROM latest
 WHERE source = %(source)s ORDER BY collected_at DESC, page_id DESC, record_type, entity LIMIT %(limit)s;
+
+-- name: read_latest
+-- Every row of a record type, by entity; numbers exact, so the values as text.
+SELECT data::text, entity, collected_at, source_revised_at, first_seen_at, last_seen_at, changed_at, removed_at, window_start,
+    page_id, extractor_version
+FROM latest
+WHERE source = %(source)s AND record_type = %(record_type)s
+ORDER BY entity;

@@ -60,3 +60,12 @@ WHERE o.source = %(source)s AND o.window_start = %(window_start)s
   AND o.extractor_version = coalesce(%(version)s::text, w.counted_version)
 ORDER BY o.request_id, o.record_type, o.entity
 LIMIT %(limit)s;
+
+-- name: read_history
+-- Every observation of a record type that counts, oldest window first; numbers exact, so the values as text.
+SELECT o.data::text, o.entity, o.window_start, w.window_key, o.collected_at, o.source_revised_at, o.late, o.page_id,
+    o.extractor_version
+FROM windows AS w
+JOIN observations AS o ON o.source = w.source AND o.window_start = w.window_start AND o.extractor_version = w.counted_version
+WHERE w.source = %(source)s AND o.record_type = %(record_type)s
+ORDER BY w.window_start, o.entity;
