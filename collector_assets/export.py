@@ -1,7 +1,7 @@
 """Use case: a table as a file, whole or not at all: CSV, JSON Lines or Parquet by the name's suffix.
 
 CSV is UTF-8 with a header; text, times and JSON are in quotes, numbers are not; a missing value is nothing between
-commas, where an empty text is `""` (what Postgres' COPY and DuckDB read). JSON Lines has an object a row, numbers exact.
+commas, where an empty text is `""` (what Postgres' COPY and DuckDB read). JSON Lines: an object a row, numbers exact.
 Parquet has decimals as decimals and times in microseconds with their zone; lists and objects are JSON text in it.
 """
 
