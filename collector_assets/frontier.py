@@ -6,6 +6,8 @@ it is given. The life of a request:
     add -> candidate -> (admitted inside `claim`) queued -> leased -> fetched -> done | failed(read)
                                                     ^         |-> done | failed(fetch) | skipped
                                                     +---------+   retry, snooze, release, expired lease
+
+What a person puts back (`selected.put_back`) is a candidate again.
 """
 
 from __future__ import annotations

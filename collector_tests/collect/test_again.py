@@ -116,6 +116,7 @@ def raises(page: Page) -> Iterator[Link]:
 
 
 def test_a_recollected_listing_is_fetched_and_not_mended_from_its_old_page(hands: Hands) -> None:
+    """Rule 15: what its old page says is not taken for news."""
     # Mutation: put_back keeps the outcome -> the old page is read for links
     hands.discover(replace(QUICK, kinds={}, discover=raises))
     assert hands.status(QUICK).counts.failed_read == 1
@@ -129,6 +130,7 @@ def test_a_recollected_listing_is_fetched_and_not_mended_from_its_old_page(hands
     ("attempt", "of", "counted"), [(1, 3, 1), (3, 3, 3), (4, 6, 1), (2, 4, 1), (3, 4, 2), (1, 9, 1)]
 )
 def test_a_new_budget_of_attempts_begins_with_short_waits(attempt: int, of: int, counted: int) -> None:
+    """Rule 3: the attempts before count, and are not held against it."""
     # Mutation: _attempt_of_budget returns lease.attempt
     lease = Lease(
         request_id=RequestId(1), fence=Fence(1), attempt=attempt, max_attempts=of, kind="detail", lane="*",

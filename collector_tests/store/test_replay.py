@@ -100,7 +100,7 @@ def test_a_named_request_that_is_not_failed_in_fetching_refuses_the_whole_wish(w
     ],
 )
 def test_exactly_what_fits_every_criterion_is_chosen(work: Work, selection: Selection, chosen: set[str]) -> None:
-    # Mutation: an OR for the first AND of put-back's WHERE, in group_selected
+    # Mutation: drop the outcomes from group_selected
     work.add([*requests(2), request("b", entity="b2"), *requests(1, "listing")])
     ends = {"detail-*-0": ("timeout", "no byte for 30 s"), "detail-*-1": ("timeout", "connecting took 10 s")}
     for lease in work.claim(4):
@@ -261,7 +261,7 @@ def test_the_capacity_holds_for_what_is_put_back(database: Database) -> None:
 
 def test_the_window_s_row_is_locked_first(work: Work) -> None:
     """Rule 6: a replay waits for whoever counts in the window, and sees what they did."""
-    # Mutation: put_back.run without windows.lock
+    # Mutation: put_back.run without windows.lock -> it holds requests while it waits for the row: LockNotAvailable
     leases = in_every_state(work)
     done = list[PutBack]()
     with work.database.transaction() as connection:
@@ -270,6 +270,7 @@ def test_the_window_s_row_is_locked_first(work: Work) -> None:
         thread.start()
         wait_for_blocked(work.database, 1)
         with work.database.transaction() as other:
+            other.execute("SET LOCAL lock_timeout = '2s'")
             selected.put_back(other, work.start, [leases["not_found"].request_id], attempts=3, intervention=0)
     thread.join(10)
     assert [each.were for each in done] == [{"failed(fetch) timeout": 1}]
