@@ -13,11 +13,11 @@ def build_source(source: Source, installation: Installation, locator: str | None
 
     Raises whatever Dagster finds wrong with its windows.
     """
+    stages = dg.AssetSelection.assets(*(names.asset_key(source.name, stage) for stage in names.STAGES))
     job = dg.define_asset_job(
         names.job_name(source.name),
         # Without the check `fresh`, which is not about one window: a sensor tells it.
-        selection=dg.AssetSelection.assets(*(names.asset_key(source.name, stage) for stage in names.STAGES))
-        - dg.AssetSelection.checks(freshness.check_key(source)),
+        selection=stages - dg.AssetSelection.checks(freshness.check_key(source)) if source.freshness else stages,
         tags=names.run_tags(source),
         # One process, one run page, one place in the queue; a process per step costs 3.6 s of CPU each.
         executor_def=dg.in_process_executor,

@@ -9,6 +9,7 @@ import dagster as dg
 from collector_assets.collect import Collected
 from collector_assets.contract import Source, schema_columns
 from collector_assets.discover import Discovered
+from collector_assets.graph.columns import column_schema
 from collector_assets.process import ReadingReport
 from collector_assets.publish import PublishReport
 from collector_assets.status import WindowStatus
@@ -90,26 +91,6 @@ def of_record_types(source: Source) -> dict[str, Any]:
     return shown
 
 
-def column_schema(source: Source, record_type: str) -> dg.TableSchema:
-    """The columns of a record type, from its pandera schema."""
-    schema = source.schemas[record_type]
-    made = schema.to_schema() if hasattr(schema, "to_schema") else schema
-    columns = [
-        dg.TableColumn(
-            name=name,
-            type=str(column.dtype),
-            description=column.description or column.title or None,
-            constraints=dg.TableColumnConstraints(
-                nullable=column.nullable,
-                unique=name == source.entity_field(record_type),
-                other=[str(check) for check in column.checks],
-            ),
-        )
-        for name, column in made.columns.items()
-    ]
-    return dg.TableSchema(columns=columns)
-
-
 # --- Of a materialization --------------------------------------------------------------------------------------------
 
 
@@ -186,12 +167,10 @@ def _location(folder: Path, files: Sequence[str]) -> str:
 
 
 def preview(source: Source, rows: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
-    """A few records; type and entity stand beside them only where there are several types."""
+    """A few records, in the schema's order; type and entity stand beside them only where there are several types."""
     if len(source.schemas) > 1:
         return table(rows)
-    columns = schema_columns(next(iter(source.schemas.values()))) or ()
-    hidden = {"record_type", "entity"} - set(columns)
-    return table([{name: value for name, value in row.items() if name not in hidden} for row in rows])
+    return table(rows, schema_columns(next(iter(source.schemas.values()))) or ())
 
 
 def of_reading(source: Source, report: ReadingReport) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from collector_assets.contract import Budget, Daily, Expect, Kind, Link, Page, S
 class Observation(pa.DataFrameModel):
     """A value that the lab observed."""
 
-    name: str
-    value: int = pa.Field(ge=0, le=1_000_000)
-    observed_at: Annotated[pd.DatetimeTZDtype, "us", "UTC"]
-    age_s: float = pa.Field(ge=-1, le=300)
+    name: str = pa.Field(description="The candidate")
+    value: int = pa.Field(ge=0, le=1_000_000, description="What it measured; no unit")
+    observed_at: Annotated[pd.DatetimeTZDtype, "us", "UTC"] = pa.Field(description="When it was measured, says the lab")
+    age_s: float = pa.Field(ge=-1, le=300, description="How old the observation was when it was fetched, in seconds")
     """How old the observation was when it was fetched. One from the future is as wrong as a stale one; a second is
     what the site's clock and ours may differ by."""
 

@@ -46,6 +46,15 @@ def test_bundled_sources_load() -> None:
         assert [graph.get(key).parent_keys for key in keys] == [set(), *({key} for key in keys[:-1])]
 
 
+def test_a_source_without_freshness_has_no_check_of_it_and_loads(tmp_path: Path) -> None:
+    # Mutation: `stages - …checks(fresh)` in factory.build_source whatever the source says
+    timeless = GOOD.replace('name="{name}"', 'name="timeless", freshness=None')
+    defs = build(settings_of(tmp_path, timeless=timeless)).defs
+    dg.Definitions.validate_loadable(defs)
+    keys = defs.resolve_asset_graph().asset_check_keys
+    assert "fresh" not in {key.name for key in keys if key.asset_key.path[0] == "timeless"}
+
+
 def test_every_asset_and_check_of_a_source_has_the_shape_that_the_rules_need() -> None:
     built = build(load_settings())
     graph = built.defs.resolve_asset_graph()
@@ -55,8 +64,8 @@ def test_every_asset_and_check_of_a_source_has_the_shape_that_the_rules_need() -
         assert node.pools == ({"shop.localhost"} if stage in names.FETCHING else set())
         assert node.tags["collector/source"] == "shop"
     checks = [graph.get(key) for key in graph.asset_check_keys if key.asset_key.path[0] == "shop"]
-    assert len(checks) == 11
-    assert all(check.partitions_def is not None for check in checks)
+    assert len(checks) == 12
+    assert [check.key.name for check in checks if check.partitions_def is None] == ["fresh"], "of the newest window"
     assert [check.key.name for check in checks if check.blocking] == ["schema_holds"]
     job = built.defs.resolve_job_def("collect_shop")
     assert (job.tags["collector/source"], job.tags["collector/domain"]) == ("shop", "shop.localhost")

@@ -17,16 +17,18 @@ IGNORED = frozenset({"Product Type", "Price (excl. tax)", "Price (incl. tax)", "
 class Book(pa.DataFrameModel):
     """One book as its page shows it."""
 
-    upc: str = pa.Field(str_matches=r"^[0-9a-z]{16}$")
-    title: str = pa.Field(str_length={"min_value": 1})
-    price: Decimal = pa.Field(ge=0, dtype_kwargs={"precision": 10, "scale": 2})
-    currency: str = pa.Field(isin=["GBP"])
-    rating: int = pa.Field(ge=1, le=5)
-    in_stock: bool
-    available: int = pa.Field(ge=0)
-    category: str
-    description: str = pa.Field(nullable=True)
-    url: str
+    upc: str = pa.Field(str_matches=r"^[0-9a-z]{16}$", description="Product code that names the book")
+    title: str = pa.Field(str_length={"min_value": 1}, description="Title in full, as its page shows it")
+    price: Decimal = pa.Field(
+        ge=0, dtype_kwargs={"precision": 10, "scale": 2}, description="What a customer pays, tax included; GBP"
+    )
+    currency: str = pa.Field(isin=["GBP"], description="Currency of the price (ISO 4217)")
+    rating: int = pa.Field(ge=1, le=5, description="Stars, of five")
+    in_stock: bool = pa.Field(description="Whether the shop has it")
+    available: int = pa.Field(ge=0, description="Copies in stock")
+    category: str = pa.Field(description="Where the shop files it")
+    description: str = pa.Field(nullable=True, description="What the shop says about it, if anything")
+    url: str = pa.Field(description="Its page, after redirects")
 
     class Config(pa.DataFrameModel.Config):
         """A column that the schema does not name is an error."""
