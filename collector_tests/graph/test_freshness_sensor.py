@@ -198,7 +198,7 @@ def down(stores: Installation, recorded: dg.DagsterInstance, schedule: Instigato
 
 def test_a_missed_window_is_asked_for_once(down: Sensor, recorded: dg.DagsterInstance) -> None:
     """Rule 22: at most once per window and cause, after the schedule had its turn."""
-    # Mutation: drop the look for runs with FRESH_TAG and the one in ask_once
+    # Mutation: drop the look for runs with FRESH_TAG
     assert down.tick().run_requests == []
     (request,) = down.tick(later=2 * MINUTE).run_requests
     assert (request.job_name, request.partition_key) == ("collect_shop", "2026-03-10")
@@ -211,7 +211,8 @@ def test_a_missed_window_is_asked_for_once(down: Sensor, recorded: dg.DagsterIns
 
 
 def test_two_daemons_ask_once(down: Sensor, stores: Installation, recorded: dg.DagsterInstance) -> None:
-    # Mutation: drop `freshness.ask_once`
+    """Rule 22: at most once, whoever ticks."""
+    # Mutation: drop the WHERE of ask_once
     down.tick()
     other = Sensor(stores, recorded)
     assert [len(each.tick(later=5 * MINUTE).run_requests) for each in (down, other)] == [1, 0]

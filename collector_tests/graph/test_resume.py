@@ -78,7 +78,8 @@ def test_an_unfinished_window_becomes_a_run_between_scheduled_ones_and_backfills
 def test_a_window_with_a_run_gets_no_second(
     stores: Installation, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
 ) -> None:
-    # Mutation: drop the look at the newest run in resume._free
+    """Rule 23: never two runs for one window."""
+    # Mutation: drop "waiting", "working" in resume._free
     unfinished(stores)
     ran(instance, status)
     assert tick(stores, instance) == []

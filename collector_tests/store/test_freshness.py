@@ -111,6 +111,7 @@ def test_a_window_that_is_late_in_part_counts(stored: Stored) -> None:
 
 
 def test_collected_and_not_published_is_not_fresh(stored: Stored) -> None:
+    """Rule 19: what the consumer cannot see is not there."""
     # Mutation: drop `w.published_at IS NOT NULL`
     row = stored.window(SOURCE, 3)
     stored.add(SOURCE, row, [item("a")])
@@ -374,6 +375,7 @@ def test_progress_starts_the_count_anew_also_where_more_was_found(database: Data
 
 
 def test_two_ticks_at_once_resume_a_window_once(database: Database) -> None:
+    """Rule 23: of two daemons one has the right."""
     # Mutation: drop `p.resumed_at <= excluded.resumed_at - %(rest)s`
     open_work(database).add(requests(1))
     with database.transaction() as connection:

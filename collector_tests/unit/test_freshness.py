@@ -88,6 +88,7 @@ def test_the_window_that_counts_decides_and_nothing_else() -> None:
 
 
 def test_it_is_stale_from_the_very_second() -> None:
+    """Rule 19: 26 hours are 26 hours."""
     # Mutation: `>` for `>=` in causes.fresh
     assert not judge(replace(SIX[Cause.BACKLOG], counting=day(9), now=day(9).start + timedelta(hours=26))).is_fresh
 
