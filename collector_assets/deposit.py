@@ -20,7 +20,7 @@ from collector_assets.database import Connection, Database
 from collector_assets.fetch import NoResponse, Response
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.page import Page, header_map
-from collector_assets.request import Lease
+from collector_assets.request import Lease, NewRequest
 from collector_assets.retry import Backoff
 from collector_assets.storable import clean_text
 from collector_assets.window import Window
@@ -141,7 +141,9 @@ class Depositor:
     def _discover(self, item: Answered) -> tuple[links.Found | None, str]:
         """The links of a fresh page, or nothing and why. The page is stored either way, and read again later."""
         try:
-            page = _fresh_page(item, self._window.window, self._source.max_decoded_bytes)
+            answer = item.answer
+            assert isinstance(answer, Response)  # noqa: S101  only a page is followed
+            page = fresh_page(item.lease, answer, self._window.window, self._source.max_decoded_bytes)
             return links.of_page(self._source, page, item.lease.depth), ""
         except Exception as error:  # noqa: BLE001  a source's code or a page beyond its limits; one page, not the batch
             return None, explain(error)
@@ -210,14 +212,14 @@ def _attempt_of_budget(lease: Lease, max_attempts: int) -> int:
     return max(1, lease.attempt - spent_before)
 
 
-def exchange_of(answer: Response | NoResponse, lease: Lease) -> Exchange:
+def exchange_of(answer: Response | NoResponse, asked: Lease | NewRequest) -> Exchange:
     """What the archive keeps of an answer."""
     assert isinstance(answer, Response)  # noqa: S101
     return Exchange(
         url=answer.url,
-        method=lease.method,
+        method=asked.method,
         request_headers=answer.request_headers,
-        request_body=lease.body,
+        request_body=asked.body,
         http_version=answer.http_version,
         status=answer.status,
         reason=answer.status_text,
@@ -241,13 +243,12 @@ def _texts(answer: Response) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), clean_text(value.decode("latin-1"))) for name, value in answer.headers]
 
 
-def _fresh_page(item: Answered, window: Window, limit: int) -> Page:
-    lease, answer = item.lease, item.answer
-    assert isinstance(answer, Response)  # noqa: S101
+def fresh_page(asked: Lease | NewRequest, answer: Response, window: Window, limit: int) -> Page:
+    """An answer as a source's code sees it, before it is stored; `DecodingError` when it cannot be decoded."""
     headers = header_map(_texts(answer))
     decoded = decoding.decode(answer.body, headers.get("content-encoding", ""), limit=limit)
     return Page(
-        url=lease.url, final_url=answer.final_url, status=answer.status, headers=headers, body=decoded.body,
-        fetched_at=answer.fetched_at, window=window, kind=lease.kind, entity=lease.entity, lane=lease.lane,
-        referrer=lease.referrer, hints=lease.hints, flags=tuple(decoded.flags),
+        url=asked.url, final_url=answer.final_url, status=answer.status, headers=headers, body=decoded.body,
+        fetched_at=answer.fetched_at, window=window, kind=asked.kind, entity=asked.entity, lane=asked.lane,
+        referrer=asked.referrer, hints=asked.hints, flags=tuple(decoded.flags),
     )  # fmt: skip

@@ -23,7 +23,7 @@ from collector_assets.fetch import Fetcher, FetchRequest, NotSent
 from collector_assets.holdings import Holdings
 from collector_assets.outbox import Outbox
 from collector_assets.permission import Permission
-from collector_assets.request import Lease, loaded_headers
+from collector_assets.request import Lease, NewRequest, loaded_headers
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class Desk:
 
     def __init__(self, key: str, shift: Shift) -> None:
         self.key, self._shift = key, shift
-        self._demand = _demand(shift.source, key)
+        self._demand = demand_of(shift.source, key)
         self._senders: dict[asyncio.Task[None], Permission] = {}
         self._permissions: tuple[Permission, ...] = ()
         """Those in hand; replaced, never changed: the heartbeat reads it from its thread."""
@@ -228,7 +228,7 @@ class Desk:
                 self._shift.outbox.put(answered)
 
     async def _fetch(self, lease: Lease, permission: Permission) -> Answered | None:
-        request, outbox = _request(self._shift.source, lease), self._shift.outbox
+        request, outbox = request_of(self._shift.source, lease), self._shift.outbox
         permission.started(time.monotonic())
         outbox.in_flight += 1
         ended_at: float | None = None
@@ -305,7 +305,8 @@ class Desk:
         )
 
 
-def _demand(source: Source, key: str) -> budget.Demand:
+def demand_of(source: Source, key: str) -> budget.Demand:
+    """What the source asks of a budget key."""
     limits = source.budget
     return budget.Demand(
         budget_key=key,
@@ -318,12 +319,13 @@ def _demand(source: Source, key: str) -> budget.Demand:
     )
 
 
-def _request(source: Source, lease: Lease) -> FetchRequest:
+def request_of(source: Source, asked: Lease | NewRequest) -> FetchRequest:
+    """What is sent, within the source's deadlines and limits."""
     return FetchRequest(
-        url=lease.url,
-        method=lease.method,
-        headers=loaded_headers(lease.headers),
-        body=lease.body,
+        url=asked.url,
+        method=asked.method,
+        headers=loaded_headers(asked.headers),
+        body=asked.body,
         connect_s=source.connect_timeout.total_seconds(),
         read_s=source.read_timeout.total_seconds(),
         total_s=source.total_timeout.total_seconds(),

@@ -132,6 +132,19 @@ def for_reading(
         return [_stored(row) for row in cursor.execute(SQL["pages_for_reading"], values)]
 
 
+def newest(
+    connection: Connection, source: str, kinds: Sequence[str], url: str | None = None
+) -> tuple[StoredPage, Window] | None:
+    """The newest good page of these kinds, or of one URL, and its window."""
+    values = {"source": source, "kinds": list(kinds), "url": url}
+    with connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(SQL["newest_page"], values).fetchone()
+    if row is None:
+        return None
+    window = Window(key=row.pop("window_key"), start=row.pop("window_start"), end=row.pop("window_end"))
+    return _stored(row), window
+
+
 def count(connection: Connection, source: str, window_start: datetime) -> PageCounts:
     """What the window's pages come to."""
     with connection.cursor(row_factory=dict_row) as cursor:

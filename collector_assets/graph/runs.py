@@ -8,6 +8,7 @@ import dagster as dg
 from collector_assets.contract import Source
 from collector_assets.errors import UnknownWindow
 from collector_assets.graph import names, process_tag
+from collector_assets.window import Window
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -45,6 +46,13 @@ def newest_window(source: Source) -> str:
     if key is None:
         raise UnknownWindow(source.name, "(newest)", f"windows begin at {source.window.start}")
     return key
+
+
+def running_window(source: Source) -> Window:
+    """The window that is running now."""
+    key = newest_window(source)
+    times = names.partitions_of(source).time_window_for_partition_key(key)
+    return Window(key=key, start=times.start, end=times.end)
 
 
 def require_window(source: Source, key: str) -> None:

@@ -69,3 +69,23 @@ SELECT
     coalesce(array_agg(DISTINCT warc_file ORDER BY warc_file), '{}') AS warc_files
 FROM pages
 WHERE source = %(source)s AND window_start = %(window_start)s;
+
+-- name: newest_page
+-- The newest good page of these kinds, or of a URL, with its window and what is known of its request.
+SELECT
+    p.page_id, p.request_id, p.attempt, p.kind, p.url, p.final_url, p.status, p.content_type, p.requested_at,
+    p.fetched_at, p.warc_file, p.warc_offset, p.warc_length, p.payload_digest, p.body_bytes, p.flags, p.late,
+    r.lane, r.entity, r.hints, r.referrer, r.depth, r.state, r.outcome AS request_outcome,
+    w.window_key, w.window_start, w.window_end
+FROM windows AS w
+CROSS JOIN LATERAL (
+    SELECT * FROM pages
+    WHERE source = w.source AND window_start = w.window_start AND outcome = 'ok' AND kind = ANY(%(kinds)s)
+      AND (%(url)s::text IS NULL OR url = %(url)s)
+    ORDER BY page_id DESC
+    LIMIT 1
+) AS p
+JOIN requests AS r ON r.window_start = p.window_start AND r.request_id = p.request_id
+WHERE w.source = %(source)s
+ORDER BY w.window_start DESC
+LIMIT 1;

@@ -65,3 +65,120 @@ def test_what_cannot_be_exported_is_one_line(owner: Owner, tmp_path: Path) -> No
     said = one_line(owner.types("export", "shop", "--to", str(tmp_path / "x.csv"), "--record-type", "book", exits=2))
     assert "no record type 'book'" in said
     assert not (tmp_path / "x.csv").exists()
+
+
+# --- check -----------------------------------------------------------------------------------------------------------
+
+EVERY_STAGE = ["budget", "fetch", "decode", "extract", "schema", "reject_rate_within_limit", "entities_unique"]
+BROKEN = """
+from collector_assets.contract import replace
+from collector_assets.sources.shop import SHOP
+
+def discover(page):
+    raise ValueError("no cards here")
+
+SOURCE = replace(SHOP, name="broken_shop", discover=discover)
+"""
+CHANGED = """
+from collector_assets.contract import replace
+from collector_assets.sources.shop import SHOP
+from collector_assets.sources.templates.book_shop import extract as as_before
+
+def extract(page):
+    for row in as_before(page):
+        yield {**row, "rating": 9, "currency": "\x1b[2J"}
+
+SOURCE = replace(SHOP, name="shop_nine", extract=extract)
+"""
+FOREIGN = """
+from collector_assets.contract import replace
+from collector_assets.sources.shop import SHOP
+SOURCE = replace(SHOP, name="foreign", start_urls=("https://shop.example/catalogue/page-1.html",))
+"""
+KEPT = """
+SELECT 'windows' FROM windows UNION ALL SELECT 'requests' FROM requests UNION ALL SELECT 'pages' FROM pages
+UNION ALL SELECT 'observations' FROM observations UNION ALL SELECT 'rejects' FROM rejects
+UNION ALL SELECT 'latest' FROM latest
+"""
+
+
+def stages(page: Any) -> dict[str, str]:
+    return {stage["name"]: stage["verdict"] for stage in page["stages"]}
+
+
+def test_a_check_follows_the_first_start_to_a_record_and_keeps_nothing(owner: Owner) -> None:
+    """Rule 7 holds for it: two requests, one after the other, with the gap between them."""
+    # Mutation: in errand._Errand._ready return True at once
+    done = owner.asks("check", "shop")
+    listing, detail = done["pages"]
+    assert done["passed"]
+    assert stages(listing) == dict.fromkeys(["budget", "fetch", "decode", "discover"], "passed")
+    assert stages(detail) == dict.fromkeys(EVERY_STAGE, "passed")
+    assert detail["records"][0]["currency"] == "GBP"
+    arrivals = owner.hands.arrivals()
+    assert [arrival.path for arrival in arrivals] == ["/catalogue/page-1.html", detail["url"].partition(":8765")[2]]
+    assert owner.hands.rows(KEPT) == []
+    assert not list(owner.hands.folder.rglob("*.warc.gz"))
+    assert owner.hands.column("SELECT count(*) FROM budget_slots WHERE holder IS NOT NULL") == [0]
+    assert owner.hands.column("SELECT count(*) FROM budget_waiters") == [0]
+
+
+def test_one_page_is_checked_by_its_url(owner: Owner) -> None:
+    url = "http://shop.localhost:8765/catalogue/page-2.html"
+    said = owner.types("check", "shop", url, "--kind", "listing").stdout
+    assert "20 to detail, 1 to listing" in said
+    assert len(owner.hands.arrivals()) == 1
+    said = one_line(owner.types("check", "shop", url, "--kind", "book", exits=2))
+    assert "no kind 'book'; it has listing, detail" in said
+    said = one_line(owner.types("check", "shop", "https://elsewhere.example/", exits=2))
+    assert "out_of_scope" in said
+
+
+@pytest.mark.parametrize(
+    ("misbehaviour", "arg", "stage", "says"),
+    [("status", "404", "fetch", "gone"), ("reset", "", "fetch", "connection_lost"), ("status", "503", "fetch", "unav")],
+)
+def test_a_page_that_does_not_come_fails_in_fetching(
+    owner: Owner, misbehaviour: str, arg: str, stage: str, says: str
+) -> None:
+    owner.hands.site.misbehave(misbehaviour, prefix="/catalogue/page-1", arg=arg)
+    done = owner.asks("check", "shop", exits=1)
+    (page,) = done["pages"]
+    assert stages(page) == {"budget": "passed", stage: "FAILED"}
+    assert says in page["stages"][-1]["message"]
+
+
+def test_the_source_s_own_errors_name_their_stage_and_line(owner: Owner) -> None:
+    (owner.folder / "sources" / "broken_shop.py").write_text(BROKEN)
+    (owner.folder / "sources" / "shop_nine.py").write_text(CHANGED)
+    (page,) = owner.asks("check", "broken_shop", exits=1)["pages"]
+    assert page["stages"][-1]["verdict"] == "FAILED"
+    assert "ValueError: no cards here (broken_shop.py:6)" in page["stages"][-1]["message"]
+
+    done = owner.types("check", "shop_nine", exits=1).stdout
+    assert "1 of 1 rows are rejected" in done
+    assert "rating: less_than_or_equal_to(5) (9)" in done
+    assert "100.0% rejected" in done
+    assert "\x1b" not in done
+
+
+def test_a_stored_page_is_checked_without_a_request(owner: Owner) -> None:
+    # Mutation: in cli.authoring.check drop `if archived`
+    said = one_line(owner.types("check", "shop", "--archived", exits=2))
+    assert "no good page of kind detail is stored" in said
+    owner.hands.whole(QUICK)
+    sent = len(owner.hands.arrivals())
+    (page,) = owner.asks("check", "shop", "--archived")["pages"]
+    assert stages(page) == dict.fromkeys(EVERY_STAGE[2:], "passed")
+    (again,) = owner.asks("check", "shop", page["url"], "--archived")["pages"]
+    assert again == page
+    (listing,) = owner.asks("check", "shop", "--archived", "--kind", "listing")["pages"]
+    assert stages(listing) == {"decode": "passed", "discover": "passed"}
+    assert len(owner.hands.arrivals()) == sent
+
+
+def test_the_open_web_is_refused_and_says_so(owner: Owner) -> None:
+    (owner.folder / "sources" / "foreign.py").write_text(FOREIGN)
+    assert "COLLECTOR_CONTACT" in one_line(owner.types("check", "foreign", exits=2))
+    (page,) = owner.asks("check", "foreign", exits=1, COLLECTOR_CONTACT="data@example.org")["pages"]
+    assert "destination_refused" in page["stages"][-1]["message"]

@@ -1,0 +1,82 @@
+"""One request outside any window keeps to the budget like every other (rules 7 and 8)."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+from collector_assets import budget, errand, links
+from collector_assets.contract import Budget, Link, replace, seconds
+from collector_assets.demo.arrivals import violations
+from collector_assets.desk import demand_of
+from collector_assets.outcome import Outcome
+from collector_assets.request import NewRequest
+from collector_assets.sources.shop import SHOP
+from collector_tests.collect.conftest import Hands
+
+ALONE = replace(SHOP, budget=Budget(gap=seconds(0.4), slots=1), patience=seconds(1))
+KEY = "shop.localhost"
+
+
+def request(path: str = "/catalogue/page-1.html") -> NewRequest:
+    return links.of_starts(ALONE, [Link(f"http://{KEY}:8765{path}", kind="listing")]).requests[0]
+
+
+def send(hands: Hands, path: str = "/catalogue/page-1.html") -> errand.Answer | errand.Busy:
+    return errand.run(ALONE, request(path), database=hands.database, fetcher=hands.fetcher)
+
+
+def test_a_slot_that_is_held_is_waited_for_and_not_longer_than_the_patience(hands: Hands) -> None:
+    """Rule 7: nothing is sent without a slot."""
+    # Mutation: in errand._Errand.__init__ demand_of(source, "twin.localhost")
+    demand = demand_of(ALONE, KEY)
+    with hands.database.transaction() as connection:
+        budget.declare(connection, demand)
+        held = budget.acquire(connection, demand=demand, holder="other", want=1, lease=timedelta(minutes=1))
+    assert len(held.grants) == 1
+    answer = send(hands)
+    assert isinstance(answer, errand.Busy)
+    assert answer.waited_s >= 1
+    assert hands.arrivals() == []
+    assert hands.column("SELECT count(*) FROM budget_waiters") == [0], "nor is a turn kept for it"
+
+
+def test_the_gap_runs_between_two_errands_and_the_slot_goes_back(hands: Hands) -> None:
+    """Rule 7: the gap is the key's, whoever had the slot before."""
+    # Mutation: in errand._Errand.leave do not give back (then the second one is Busy)
+    for path in ("/catalogue/page-1.html", "/catalogue/page-2.html"):
+        answer = send(hands, path)
+        assert isinstance(answer, errand.Answer)
+        assert answer.got.outcome is Outcome.OK
+    first, second = hands.arrivals()
+    assert second.arrived - first.ended >= 0.39
+    assert hands.column("SELECT count(*) FROM budget_slots WHERE holder IS NOT NULL") == [0]
+
+
+def test_a_gap_longer_than_the_lease_is_waited_out(hands: Hands) -> None:
+    """Rule 8: a permission that ended is asked for again, never used."""
+    # Mutation: in errand._Errand._ready return False where wait_s is infinite and there was a permission
+    slow = replace(ALONE, budget=Budget(gap=seconds(3.5), slots=1), patience=seconds(10))
+    for _ in range(2):
+        answer = errand.run(slow, request(), database=hands.database, fetcher=hands.fetcher)
+        assert isinstance(answer, errand.Answer)
+    first, second = hands.arrivals()
+    assert second.arrived - first.ended >= 3.49
+
+
+def test_a_slow_answer_keeps_its_slot(hands: Hands) -> None:
+    """Rule 8: nobody sends on the key while an answer is awaited for longer than the slot's lease."""
+    # Mutation: in desk.demand_of deadline=timedelta(0)
+    hands.site.misbehave("delay", prefix="/catalogue/page-1", arg="5")
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(send, hands)
+        while hands.column("SELECT count(*) FROM budget_slots WHERE holder IS NOT NULL") != [1]:
+            time.sleep(0.01)
+        other = replace(ALONE, name="other", patience=seconds(10))
+        errand.run(other, request("/catalogue/page-2.html"), database=hands.database, fetcher=hands.fetcher)
+        answer = slow.result()
+    assert isinstance(answer, errand.Answer)
+    assert answer.got.outcome is Outcome.OK
+    assert violations(hands.arrivals(), gap=0.4, slots=1) == []
+    assert len(hands.arrivals()) == 2
