@@ -31,8 +31,8 @@ demo: $(INSTALLED) ## Collect the lab and the shop, twice, on embedded Postgres;
 dev: $(INSTALLED) ## The Dagster UI on the same data (http://127.0.0.1:3000)
 	$(BIN)/collector dev
 
-test: lint ## Everything that must hold before a merge: lint, then the tests
-	$(BIN)/python -m pytest -n 2
+test: lint browser ## Everything that must hold before a merge: lint, then the tests
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(INSTALLED) ## Style, types, direction of imports, source files
 	$(BIN)/ruff check
