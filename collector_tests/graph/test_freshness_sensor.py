@@ -228,8 +228,9 @@ def test_a_window_that_has_a_run_is_not_asked_for(
     down: Sensor, recorded: dg.DagsterInstance, status: dg.DagsterRunStatus
 ) -> None:
     # Mutation: drop `facts.is_active`
-    tags = names.run_tags(SHOP)
-    ran(recorded, dg.RunRequest(job_name="collect_shop", partition_key="2026-03-10", tags=tags), status)
+    wanted = dg.RunRequest(job_name="collect_shop", partition_key="2026-03-10", tags=names.run_tags(SHOP))
+    ran(recorded, wanted, status)
+    ran(recorded, wanted, STATUS.FAILURE)  # the newest, while the one before still works
     assert [len(down.tick(later=5 * MINUTE).run_requests) for _ in range(3)] == [0, 0, 0]
 
 
