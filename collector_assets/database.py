@@ -24,7 +24,8 @@ from typing import Any, Final, LiteralString, Self, TypeAlias, TypeVar, cast
 
 import psycopg
 from psycopg import adapt, conninfo
-from psycopg.abc import Buffer
+from psycopg.abc import Buffer, DumperKey
+from psycopg.types.array import BaseListDumper, ListDumper
 from psycopg.types.datetime import DatetimeBinaryDumper, DatetimeDumper
 from psycopg.types.json import set_json_dumps
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -125,6 +126,48 @@ class AwareDatetimeBinaryDumper(DatetimeBinaryDumper):
         return super().dump(_aware(obj))
 
 
+class ArrayDumper(ListDumper):
+    """Flat lists of plain values as array literals; anything else as psycopg does it.
+
+    Stores send batches as one array per column. psycopg dumps each element by itself in Python; at 256 rows of 24
+    columns that was a ninth of a collecting worker's time, this is a fifth of it. Statements cast (`::bigint[]`).
+    """
+
+    def get_key(self, obj: list[Any], format: adapt.PyFormat) -> DumperKey:  # noqa: A002  psycopg's parameter name
+        return self.cls if _writer_of(obj) else super().get_key(obj, format)
+
+    def upgrade(self, obj: list[Any], format: adapt.PyFormat) -> BaseListDumper:  # noqa: A002
+        return self if _writer_of(obj) else super().upgrade(obj, format)
+
+    def dump(self, obj: list[Any]) -> Buffer | None:
+        write = _writer_of(obj)
+        if write is None:
+            return super().dump(obj)
+        return ("{" + ",".join(["NULL" if value is None else write(value) for value in obj]) + "}").encode()
+
+
+def _writer_of(values: list[Any]) -> Callable[[Any], str] | None:
+    """How to write every element, when all are of one plain type or missing."""
+    kinds = set(map(type, values))
+    kinds.discard(type(None))
+    return PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
+
+
+def _write_text(text: str) -> str:
+    if "\0" in text:  # the protocol would end the value there
+        raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+PLAIN: Final[Mapping[type, Callable[[Any], str]]] = {
+    int: str,
+    bool: lambda value: "t" if value else "f",
+    str: _write_text,
+    bytes: lambda value: f'"\\\\x{value.hex()}"',
+    datetime: lambda value: f'"{_aware(value).isoformat()}"',
+}
+
+
 def _json_dumps(value: object) -> str:
     return json.dumps(clean_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -133,6 +176,7 @@ def _guarded_adapters() -> adapt.AdaptersMap:
     adapters = adapt.AdaptersMap(psycopg.adapters)
     adapters.register_dumper(datetime, AwareDatetimeBinaryDumper)
     adapters.register_dumper(datetime, AwareDatetimeDumper)
+    adapters.register_dumper(list, ArrayDumper)
     set_json_dumps(_json_dumps, adapters)
     return adapters
 

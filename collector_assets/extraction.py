@@ -59,6 +59,11 @@ class Extraction:
         self._judges = {record_type: Judge(source, record_type) for record_type in source.schemas}
         self._only_type = next(iter(source.schemas)) if len(source.schemas) == 1 else None
 
+    def warm(self) -> None:
+        """Load now what the first record would have to wait for: pandera makes much at its first use."""
+        for judge in self._judges.values():
+            judge.warm()
+
     def read(self, batch: Sequence[StoredPage]) -> Iterator[Piece]:
         """Read every page of the batch; one that cannot be read is an outcome, never an exception."""
         waiting = _Waiting(candidates=defaultdict(list), number=0, rows=[], raw=[], pages=[])

@@ -87,20 +87,42 @@ class _Batches:
             return next(self._batches, None)
 
 
+class Helpers:
+    """Helpers that may be started before there is anything to read: each needs a second until it is ready."""
+
+    def __init__(self, job: Job, number: int) -> None:
+        self.job = job
+        self.each = [_Helper() for _ in range(number)]
+        self.is_started = False
+
+    def start(self) -> None:
+        """Start all; they load the source at once and wait for pages."""
+        for helper in self.each:
+            helper.start(self.job)
+        self.is_started = True
+
+    def stop(self) -> None:
+        """End all; twice is fine."""
+        for helper in self.each:
+            helper.end()
+
+
 def read_all(
     batches: Iterator[Sequence[StoredPage]],
     *,
     here: Extraction,
-    job: Job | None = None,
-    helpers: int = 0,
+    helpers: Helpers | None = None,
     is_worth_helpers: Callable[[], bool] = lambda: True,
 ) -> Iterator[Piece | Discarded]:
-    """Read every batch, here and, from when it is worth them, in helpers too. Pieces of one reader come in order."""
+    """Read every batch, here and in helpers too: from the start if they are started, else from when it is worth them.
+
+    Pieces of one reader come in order. The helpers are ended.
+    """
     shared, pool = _Batches(batches), None
     try:
         while (batch := shared.take()) is not None:
-            if job and helpers and pool is None and is_worth_helpers():
-                pool = _Pool(job, helpers, shared)
+            if helpers and helpers.each and pool is None and (helpers.is_started or is_worth_helpers()):
+                pool = _Pool(helpers, shared)
             for piece in here.read(batch):
                 yield piece
                 yield from pool.ready() if pool else ()
@@ -108,21 +130,22 @@ def read_all(
     finally:
         if pool:
             pool.stop()
+        elif helpers:
+            helpers.stop()
 
 
 class _Pool:
     """A thread per helper drives it; their pieces meet in one bounded queue."""
 
-    def __init__(self, job: Job, helpers: int, batches: _Batches) -> None:
-        self._job = job
-        self._pieces: queue.Queue[Piece | Discarded | BaseException | None] = queue.Queue(PIECES_IN_FLIGHT * helpers)
+    def __init__(self, helpers: Helpers, batches: _Batches) -> None:
+        self._job, self._helpers, number = helpers.job, helpers.each, len(helpers.each)
+        self._pieces: queue.Queue[Piece | Discarded | BaseException | None] = queue.Queue(PIECES_IN_FLIGHT * number)
         self._stopping = threading.Event()
-        self._helpers = [_Helper() for _ in range(helpers)]
         self._threads = [
             threading.Thread(target=self._drive, args=(helper, batches), daemon=True, name="extraction-helper")
             for helper in self._helpers
         ]
-        self._working = helpers
+        self._working = number
         for thread in self._threads:
             thread.start()
 
@@ -190,7 +213,7 @@ class _Pool:
 
 
 class _Helper:
-    """One child process, started when it is first needed."""
+    """One child process, started when it is first needed, or ahead."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -198,7 +221,7 @@ class _Helper:
         self._lock = threading.Lock()
 
     def read(self, job: Job, batch: Sequence[StoredPage]) -> Iterator[Piece]:
-        pipe = self._pipe or self._start(job)
+        pipe = self._pipe or self.start(job)
         pipe.send_bytes(pages_to_json(batch))
         while (answer := pipe.recv_bytes())[:1] != END:
             tag, content = answer[:1], answer[1:]
@@ -221,7 +244,8 @@ class _Helper:
         process.kill()
         return process.wait(STOP_S)
 
-    def _start(self, job: Job) -> Connection:
+    def start(self, job: Job) -> Connection:
+        """Start the process and tell it its job; it gets ready by itself."""
         ours, theirs = Pipe()
         with theirs, self._lock:
             self._process = subprocess.Popen(  # noqa: S603  this interpreter, this module
@@ -242,12 +266,12 @@ def _main(descriptor: int, parent: int) -> None:
     _go_when_parent_goes(parent)
     with Connection(descriptor) as pipe, contextlib.suppress(EOFError, BrokenPipeError):
         job, extraction = Job.from_json(pipe.recv_bytes()), None
+        with contextlib.suppress(Exception):  # started ahead; what is wrong is told when there is somebody to hear it
+            extraction = _ready(job)
         while True:
             batch = pages_from_json(pipe.recv_bytes())
             try:
-                if extraction is None:
-                    source = registry.load_one(job.locator)
-                    extraction = Extraction(source=source, archive=open_archive(job.archive), window=job.window)
+                extraction = extraction or _ready(job)
                 for piece in extraction.read(batch):
                     _send(pipe, piece)
             except BrokenPipeError:
@@ -255,6 +279,14 @@ def _main(descriptor: int, parent: int) -> None:
             except Exception as error:  # noqa: BLE001  told to the parent, which fails with it
                 pipe.send_bytes(FAILED + f"{type(error).__name__}: {error}".encode("utf-8", "replace"))
             pipe.send_bytes(END)
+
+
+def _ready(job: Job) -> Extraction:
+    """The extraction with everything loaded that the first page would have to wait for."""
+    source = registry.load_one(job.locator)
+    extraction = Extraction(source=source, archive=open_archive(job.archive), window=job.window)
+    extraction.warm()
+    return extraction
 
 
 def _send(pipe: Connection, piece: Piece) -> None:

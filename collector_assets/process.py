@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from collector_assets import frontier, observations, pages, readings, rejects, staging, verdicts, windows
 from collector_assets.archive import Archive
 from collector_assets.contract import Expect, Source
 from collector_assets.database import Connection, Database
 from collector_assets.extraction import Extraction
-from collector_assets.extraction_pool import Discarded, Job, read_all
+from collector_assets.extraction_pool import Discarded, Helpers, Job, read_all
 from collector_assets.observations import Replaced
 from collector_assets.outcome import Outcome
 from collector_assets.pages import StoredPage
@@ -29,12 +29,17 @@ from collector_assets.validation import Candidate, Reject
 from collector_assets.verdicts import Finding, Verdict, verdict_of
 from collector_assets.windows import WindowRow
 
+if TYPE_CHECKING:
+    from collector_assets import collect
+
 PROCESS_FROM: Final = 500
 """Pages from which helpers are thought of."""
 HELPERS_FROM_S: Final = 2.5
 """Processor seconds of reading left, at the pace so far, from which helpers are worth it: each costs about one to start
 (pandas, pandera). Measured on two cores: books are read at 0.4 ms a page, so 3,000 of them are done before a helper
 pays. Not by the clock on the wall: where the machine is busy, one more process does not help."""
+STARTS_AHEAD_S: Final = 10.0
+"""How long before the last page is expected helpers are started ahead."""
 ROWS_COMBINED_AT_ONCE: Final = 1_000
 EXAMPLES: Final = 10
 
@@ -77,13 +82,15 @@ def run(
     archive: Archive,
     locator: str | None = None,
     processes: int | None = None,
+    helpers: Helpers | None = None,
     chunk: int = 250,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ReadingReport:
     """Read every good page of the window, and judge the window's records.
 
     `locator` is how another process finds the source (`registry.Loaded.locator`); without it all reading stays here.
-    `processes` counts this one; None means one per core, once the reading is long enough. `progress(pages, of pages)`.
+    `processes` counts this one; None means one per core, once the reading is long enough. `helpers` were started ahead
+    (`Ahead`) and are ended here. `progress(pages, of pages)`.
     Raises `UnknownWindow`; `ContractError` for a schema that no row can answer; `Unavailable` when helpers keep dying.
     """
     extraction = Extraction(source=source, archive=archive, window=window.window)
@@ -93,13 +100,14 @@ def run(
         started = clock()
         counted = pages.count(connection, source.name, window.window.start).ok_by_kind
         expected = sum(number for kind, number in counted.items() if kind in source.with_extract)
-        job = Job(locator=locator, archive=archive.location, window=window.window) if locator else None
+        if locator and helpers is None:
+            job = Job(locator=locator, archive=archive.location, window=window.window)
+            helpers = Helpers(job, (processes or cores()) - 1)
         reading = _Reading(expected=expected, forced=processes is not None, progress=progress)
         for part in read_all(
             _batches(database, source, window, chunk),
             here=extraction,
-            job=job,
-            helpers=(processes or _cores()) - 1,
+            helpers=helpers,
             is_worth_helpers=reading.is_worth_helpers,
         ):
             _stage(connection, part)
@@ -113,6 +121,37 @@ def run(
         seconds = clock() - started
     phases["settle"] = seconds - phases["read"] - phases["combine"]
     return ReadingReport(**report, seconds=seconds, phases=phases)
+
+
+class Ahead:
+    """Helpers for `run` that start while the last pages of the window are still on their way.
+
+    Collecting leaves most of the other cores idle; a helper that is ready when reading begins costs no waiting.
+    """
+
+    def __init__(self, *, source: Source, window: WindowRow, archive: Archive, locator: str | None) -> None:
+        self._source = source
+        job = Job(locator=locator, archive=archive.location, window=window.window) if locator else None
+        self._helpers = Helpers(job, cores() - 1) if job and source.with_extract else None
+
+    def consider(self, progress: collect.Progress) -> None:
+        """Start them when there are pages enough and the last will soon be there."""
+        if self._helpers is None or self._helpers.is_started or progress.to_fetch + progress.answered < PROCESS_FROM:
+            return
+        budget = self._source.budget
+        a_page_s = 1 / progress.per_second if progress.per_second else budget.gap.total_seconds() / budget.slots
+        if progress.to_fetch * a_page_s <= STARTS_AHEAD_S:
+            self._helpers.start()
+
+    def take(self) -> Helpers | None:
+        """The helpers if they were started; whoever takes them ends them (`run` does)."""
+        taken, self._helpers = self._helpers, None
+        return taken if taken and taken.is_started else None
+
+    def close(self) -> None:
+        """End them, if nobody took them."""
+        if helpers := self.take():
+            helpers.stop()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -144,7 +183,8 @@ class _Reading:
         return (self.expected - self.done) * a_page_s > HELPERS_FROM_S
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -11,6 +11,7 @@ import copy
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -145,6 +146,13 @@ class Judge:
         self._revised_at = source.revised_at if source.revised_at in self._by_name else None
         self._refuse_what_rows_cannot_answer()
         self._checks = self._checks_alone()
+
+    def warm(self) -> None:
+        """Have pandera make now what it makes at its first use: importing its back end takes a quarter of a second."""
+        from pandera.errors import SchemaErrors  # noqa: PLC0415
+
+        with suppress(SchemaErrors):  # what no rows say about the whole frame is nobody's fault
+            self._checks.validate(self.frame([]), lazy=True)
 
     def judge(self, rows: Sequence[Candidate]) -> Judged:
         """Every row on one side or the other, in the order of `rows` on each."""

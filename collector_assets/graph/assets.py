@@ -30,7 +30,7 @@ def build(source: Source, installation: Installation, locator: str | None = None
     """All four, in their order. `locator` lets extraction use all cores (`registry.Loaded`)."""
     return [
         _frontier(source, installation),
-        _raw_pages(source, installation),
+        _raw_pages(source, installation, locator),
         _records(source, installation, locator),
         _latest(source, installation),
     ]
@@ -78,16 +78,17 @@ def _frontier(source: Source, installation: Installation) -> dg.AssetsDefinition
     return frontier
 
 
-def _raw_pages(source: Source, installation: Installation) -> dg.AssetsDefinition:
+def _raw_pages(source: Source, installation: Installation, locator: str | None) -> dg.AssetsDefinition:
     about = f"Every page of one window of {source.name} as it was received, in WARC files."
 
     @_stage(source, "raw_pages", about, kinds={"http", "file"})
     def raw_pages(context: dg.AssetExecutionContext) -> Results:
         row = _row(context, source, installation)
         discover.require_in_time(source, row, installation.database)
+        ahead = installation.ahead(source, row, locator if _is_read_next(context, source) else None)
         done = collect.run(
             source=source, window=row, kinds=None, fetcher=installation.fetcher(source),
-            database=installation.database, archive=installation.archive, progress=_logged(context),
+            database=installation.database, archive=installation.archive, progress=_logged(context, ahead.consider),
         )  # fmt: skip
         status = window_status(installation.database, source.name, context.partition_key)
         if is_unfinished(status, done):
@@ -105,8 +106,9 @@ def _records(source: Source, installation: Installation, locator: str | None) ->
 
     @_stage(source, "records", about, kinds={"pandas", "postgres"}, metadata=columns, code_version=version)
     def records(context: dg.AssetExecutionContext) -> Results:
+        row = _row(context, source, installation)
         report = process.run(
-            source=source, window=_row(context, source, installation), locator=locator,
+            source=source, window=row, locator=locator, helpers=installation.helpers_of(row),
             database=installation.database, archive=installation.archive, progress=_read(context),
         )  # fmt: skip
         yield dg.MaterializeResult(metadata=metadata.of_reading(source, report))
@@ -161,8 +163,17 @@ def _row(context: dg.AssetExecutionContext, source: Source, installation: Instal
     return window_row(installation.database, source.name, context.partition_key)
 
 
-def _logged(context: dg.AssetExecutionContext) -> Callable[[Progress], None]:
+def _is_read_next(context: dg.AssetExecutionContext, source: Source) -> bool:
+    """Whether this run goes on to `records`, in this process."""
+    selected = context.run.asset_selection
+    return selected is None or names.asset_key(source.name, "records") in selected
+
+
+def _logged(
+    context: dg.AssetExecutionContext, also: Callable[[Progress], None] = lambda _: None
+) -> Callable[[Progress], None]:
     def log(progress: Progress) -> None:
+        also(progress)
         left = f", about {progress.to_fetch / progress.per_second:.0f} s left" if progress.per_second else ""
         waiting = f", {progress.waiting_for}" if progress.waiting_for else ""
         said = f"{progress.answered} answers, {progress.to_fetch} to fetch, {progress.per_second:.1f}/s{left}{waiting}"

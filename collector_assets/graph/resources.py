@@ -7,8 +7,11 @@ from pathlib import Path
 from collector_assets.archive import Archive, LocalArchive
 from collector_assets.contract import Source
 from collector_assets.database import Database, require_current
+from collector_assets.extraction_pool import Helpers
 from collector_assets.fetch import Fetcher
 from collector_assets.fetch.http import HttpFetcher
+from collector_assets.process import Ahead
+from collector_assets.windows import WindowRow
 
 
 class Installation:
@@ -28,6 +31,7 @@ class Installation:
     ) -> None:
         self._dsn, self.archive_folder = dsn, archive_folder
         self._user_agent, self._demo_site, self._require_contact = user_agent, demo_site, require_contact
+        self._ahead: tuple[WindowRow, Ahead] | None = None
 
     @cached_property
     def database(self) -> Database:
@@ -46,8 +50,24 @@ class Installation:
             self._require_contact(source.name)
         return lambda: HttpFetcher(user_agent=self._user_agent, demo_site=self._demo_site, connections=source.in_flight)
 
+    def ahead(self, source: Source, window: WindowRow, locator: str | None) -> Ahead:
+        """Helpers that may start while this window's last pages come; those of an earlier window are ended."""
+        if self._ahead:
+            self._ahead[1].close()
+        made = Ahead(source=source, window=window, archive=self.archive, locator=locator)
+        self._ahead = (window, made)
+        return made
+
+    def helpers_of(self, window: WindowRow) -> Helpers | None:
+        """The helpers that were started ahead for this window, if any; whoever asks ends them."""
+        if self._ahead is None or self._ahead[0].window != window.window or self._ahead[0].source != window.source:
+            return None
+        return self._ahead[1].take()
+
     def close(self) -> None:
         """Close what was opened."""
+        if self._ahead:
+            self._ahead[1].close()
         if "database" in vars(self):
             self.database.close()
 

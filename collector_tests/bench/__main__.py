@@ -115,10 +115,9 @@ def _pair(bench: Bench, scrapy_in_flight: int, number: int) -> Pair:
 
 
 def _memory(pages: int, folder: Path) -> Run:
-    """With the same number of processes for any number of pages: by itself `process` takes more for more pages."""
     out.print(f"[bold]memory at {pages:,} pages[/]")
     with site_of(pages) as site:
-        return Bench(site, pages, folder).ours("--processes", str(len(os.sched_getaffinity(0))))
+        return Bench(site, pages, folder).ours()
 
 
 def _dagster(folder: Path) -> Run:

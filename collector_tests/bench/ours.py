@@ -48,10 +48,12 @@ def main() -> None:
         places = {"source": source, "database": database, "archive": archive}
         found = timed("discover", lambda: discover.run(**places, window=window, fetcher=fetcher))
         row = found.opened.row
-        timed("collect", lambda: collect.run(**places, window=row, kinds=None, fetcher=fetcher))
-        read = timed(
-            "process", lambda: process.run(**places, window=row, locator=loaded.locator, processes=wish.processes)
+        ahead = process.Ahead(source=source, window=row, archive=archive, locator=loaded.locator)
+        timed(
+            "collect",
+            lambda: collect.run(**places, window=row, kinds=None, fetcher=fetcher, progress=ahead.consider),
         )
+        read = timed("process", lambda: process.run(**places, window=row, locator=loaded.locator, helpers=ahead.take()))
         published = timed("publish", lambda: publish.run(source=source, window=row, database=database))
         spent = watch.stop()
         counts = window_status(database, source.name, window.key).counts
@@ -72,7 +74,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--postgres", type=int, required=True, help="pid of the server")
     parser.add_argument("--pages", type=int, required=True)
     parser.add_argument("--per-page", type=int, required=True)
-    parser.add_argument("--processes", type=int, help="that read pages; without it `process` decides")
     return parser.parse_args()
 
 

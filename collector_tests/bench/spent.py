@@ -118,6 +118,7 @@ def run(
 ) -> Run:
     """Run a contender in a process of its own; its report, or RuntimeError with its last words."""
     values = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    values["PYTHONPATH"] = str(Path(__file__).with_name("deployed"))  # the environment of a deployment, not of tests
     used, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", f"{__package__}.{module}", *arguments],

@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from collector_assets import extraction_pool, registry
-from collector_assets.contract import Source
+from collector_assets import collect, extraction_pool, process, registry
+from collector_assets.contract import Budget, Source, replace, seconds
 from collector_assets.errors import Unavailable
 from collector_assets.extraction import ROWS_AT_ONCE
 from collector_assets.process import ReadingReport
@@ -212,3 +212,41 @@ def test_the_reading_stops_its_helpers_when_it_is_interrupted(pooled: Pooled) ->
         pooled.run(chunk=2, progress=interrupt)
     eventually(lambda: not helpers(), seconds=5)
     assert not [thread for thread in threading.enumerate() if thread.name == "extraction-helper"]
+
+
+def progress(*, to_fetch: int, answered: int = 0, per_second: float = 0.0) -> collect.Progress:
+    return collect.Progress(to_fetch=to_fetch, answered=answered, per_second=per_second)
+
+
+def ahead_of(pooled: Pooled, source: Source) -> process.Ahead:
+    return process.Ahead(source=source, window=pooled.row, archive=pooled.stored.archive, locator=pooled.locator)
+
+
+def test_helpers_start_while_the_last_pages_come(pooled: Pooled) -> None:
+    """Not for a small window, not long before its end; once started they read from the first batch, and are gone."""
+    # Mutation: `consider` without its first return, or without the comparison with STARTS_AHEAD_S
+    slow = replace(pooled.source, budget=Budget(gap=seconds(1)))
+    for source, seen in (
+        (pooled.source, progress(to_fetch=499)),
+        (slow, progress(to_fetch=600)),
+        (pooled.source, progress(to_fetch=600, answered=10, per_second=1.0)),
+    ):
+        early = ahead_of(pooled, source)
+        early.consider(seen)
+        assert early.take() is None
+    ahead = ahead_of(pooled, replace(pooled.source, budget=Budget(gap=seconds(0))))
+    ahead.consider(progress(to_fetch=5, answered=995, per_second=100.0))
+    taken = ahead.take()
+    assert len(helpers()) == process.cores() - 1
+    pooled.add(*[[{"sku": f"{n}", "value": n, "sleep": 0.2}] for n in range(8)])
+    report = pooled.run(helpers=taken, chunk=1)
+    assert report.records_total == 8
+    assert not helpers()
+
+
+def test_helpers_that_nobody_took_are_ended(pooled: Pooled) -> None:
+    ahead = ahead_of(pooled, pooled.source)
+    ahead.consider(progress(to_fetch=0, answered=1_000, per_second=100.0))
+    assert helpers()
+    ahead.close()
+    assert not helpers()
