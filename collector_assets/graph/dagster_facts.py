@@ -82,6 +82,8 @@ class DagsterFacts:
 
     @cached_property
     def _schedules(self) -> Mapping[str, InstigatorState]:
+        if self._instance.schedule_storage is None:  # an instance in memory
+            return {}
         states = self._instance.all_instigator_state(instigator_type=InstigatorType.SCHEDULE)
         return {state.instigator_name: state for state in states}
 

@@ -278,4 +278,5 @@ def test_the_commands_show_and_quiet(dsn: str, tmp_path: Path, hook: Hook) -> No
     assert command("mute", "shop", "--until", "yesterday", "--reason", "x").returncode == 2
     assert command("mute", "shop", "--until", "2001-01-01", "--reason", "x").returncode == 2
     assert command("mute", "nobody", "--until", "2099-01-01", "--reason", "x").returncode == 2
-    assert "nothing was judged yet" in command("freshness").stdout
+    for words in (["freshness"], ["status"]):
+        assert "nothing was judged yet" in command(*words).stdout

@@ -21,7 +21,7 @@ from dagster_shared.error import SerializableErrorInfo
 from collector_assets import freshness as use_case
 from collector_assets import mutes
 from collector_assets.causes import Cause
-from collector_assets.contract import Source, hours, replace
+from collector_assets.contract import Budget, Source, hours, replace, seconds
 from collector_assets.graph import freshness, names
 from collector_assets.graph.dagster_facts import SCHEDULER, DagsterFacts
 from collector_assets.graph.factory import build_source
@@ -168,6 +168,17 @@ def test_the_check_can_be_executed_by_a_click(stores: Installation, recorded: dg
     (evaluation,) = result.get_asset_check_evaluations()
     assert evaluation.metadata["cause"].value == "never_collected"
     assert evaluation.severity is dg.AssetCheckSeverity.WARN
+
+
+def test_whoever_materializes_a_window_by_a_click_gets_the_check_too(
+    installation: Installation, instance: dg.DagsterInstance
+) -> None:
+    """In a run of one window the check is still about no window; it knows nothing of schedules without a storage."""
+    quick = replace(SHOP, budget=Budget(gap=seconds(0), slots=8))
+    repository = dg.Definitions.merge(build_source(quick, installation)).get_repository_def()
+    result = repository.get_job("__ASSET_JOB").execute_in_process(partition_key="2026-02-03", instance=instance)
+    (fresh,) = [each for each in result.get_asset_check_evaluations() if each.check_name == "fresh"]
+    assert (fresh.partition, fresh.passed) == (None, False)  # of February
 
 
 def test_the_badge_has_the_promise_of_the_source(stores: Installation) -> None:

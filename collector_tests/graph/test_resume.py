@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from collector_assets import windows
+from collector_assets import mutes, windows
 from collector_assets.contract import Source, replace
 from collector_assets.graph import names, resume
 from collector_assets.graph.factory import build_source
@@ -129,3 +129,21 @@ def test_without_work_a_tick_says_so(stores: Installation, instance: dg.DagsterI
     sensor = resume.sensor([SHOP], stores, list(build_source(SHOP, stores).jobs or ()))
     found = sensor.evaluate_tick(dg.build_sensor_context(instance=instance))
     assert found.skip_message == "no unfinished window has work that is due"
+
+
+def test_a_paused_source_is_started_by_nobody_but_people(stores: Installation) -> None:
+    # Mutation: drop the look at pause_of in the schedule
+    unfinished(stores)
+    with stores.database.transaction() as connection:
+        until = datetime(2099, 1, 1, tzinfo=UTC)
+        mutes.put(connection, source="shop", until=until, pauses=True, reason="rebuilt", by_whom="ann")
+    with dg.instance_for_test() as recorded:
+        assert tick(stores, recorded) == []
+        repository = build_source(SHOP, stores).get_repository_def()
+        schedule = repository.get_schedule_def(names.schedule_name("shop"))
+        context = dg.build_schedule_context(
+            instance=recorded, scheduled_execution_time=DAY + timedelta(days=1), repository_def=repository
+        )
+        found = schedule.evaluate_tick(context)
+    assert found.run_requests == []
+    assert found.skip_message == "paused until 2099-01-01 00:00 UTC: rebuilt"
