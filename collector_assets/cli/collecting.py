@@ -32,7 +32,7 @@ def work(
     as_json: AsJson = False,
 ) -> None:
     """One more pair of hands on an open window, in this process; stops when nothing is left to fetch."""
-    from collector_assets import collect
+    from collector_assets import collect, discover
 
     settings = load_settings()
     chosen = registry_of(settings).get(source)
@@ -40,6 +40,7 @@ def work(
         installation = installation_of(settings, ground)
         installation.require_usable(chosen, window)
         status = _opened(installation.database, chosen.name, window, wait)
+        discover.require_in_time(chosen, status.row, installation.database)
         with show.bar(f"{source} {window}", quiet=as_json) as (advance, _):
             done = collect.run(
                 source=chosen, window=status.row, kinds=None, database=installation.database,
@@ -69,6 +70,8 @@ def collect_command(source: SourceName, window: WindowKey, as_json: AsJson = Fal
         ):
             done = runs.collect_window(defs, chosen, window)
     show.run(done, as_json=as_json)
+    if done.was_interrupted:
+        raise typer.Exit(exits.INTERRUPTED)
     if not done.is_complete or any(not check.passed and check.is_error for check in done.checks):
         raise typer.Exit(exits.DISAPPOINTED)
 

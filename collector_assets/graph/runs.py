@@ -10,6 +10,7 @@ from collector_assets.errors import UnknownWindow
 from collector_assets.graph import names, process_tag
 from collector_assets.window import Window
 
+INTERRUPTS = {"KeyboardInterrupt", "DagsterExecutionInterruptedError"}
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -33,6 +34,8 @@ class RunSummary:
     materialized: tuple[str, ...]
     checks: tuple[CheckResult, ...]
     error: str
+    was_interrupted: bool = False
+    """By a signal: what was under way was given back, and the window can go on."""
 
     @property
     def is_complete(self) -> bool:
@@ -101,7 +104,15 @@ def _summary(result: dg.ExecuteInProcessResult) -> RunSummary:
         materialized=materialized,
         checks=checks,
         error=_first_error(result),
+        was_interrupted=_failed_by(result) & INTERRUPTS != set(),
     )
+
+
+def _failed_by(result: dg.ExecuteInProcessResult) -> set[str]:
+    """The names of the errors that ended steps, as the assets' `explained` keeps them."""
+    failures = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+    kept = [failure.user_failure_data.metadata for failure in failures if failure.user_failure_data]
+    return {str(metadata["error"].value) for metadata in kept if "error" in metadata}
 
 
 def _first_error(result: dg.ExecuteInProcessResult) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import time
 from collections.abc import Callable
 
 import pytest
 
 from collector_assets import pages
+from collector_assets.contract import replace
 from collector_assets.demo.arrivals import violations
-from collector_tests.fixtures.workers import WINDOW, Crew, kill
+from collector_tests.fixtures.workers import SOURCE_FILE, WINDOW, Crew, kill
 
 GAP, SLOTS = 0.01, 4
 SHOP_600 = (
@@ -134,3 +136,36 @@ def test_a_stopped_worker_is_refused_when_it_comes_back(crew: Callable[[str], Cr
     assert team.status().row.late_results == 20
     assert team.scalar("SELECT count(*) FROM pages WHERE kind = 'detail'") == 20
     assert team.scalar("SELECT min(fence) FROM pages WHERE kind = 'detail'") > fences, "only the second worker's pages"
+
+
+PACED = (
+    'name="paced", start_urls=("http://paced.localhost:8765/catalogue/page-1.html",), '
+    "budget=Budget(gap=seconds(0.3)), {more}"
+)
+
+
+def test_ctrl_c_ends_a_collected_run_with_its_exit_code(crew: Callable[[str], Crew]) -> None:
+    """What was under way is given back, and the shell hears that it was interrupted."""
+    team = crew(PACED.format(more="capacity=100"))
+    run = team.start("collect", "paced", WINDOW.key)
+    team.wait_until(lambda: team.scalar("SELECT count(*) FROM pages") >= 2)
+    run.send_signal(signal.SIGINT)
+    said, complaints = run.communicate(timeout=60)
+    assert run.returncode == 130, said + complaints
+    assert team.scalar("SELECT count(*) FROM requests WHERE state = 'leased'") == 0
+    assert team.scalar("SELECT count(*) FROM budget_slots WHERE holder IS NOT NULL") == 0
+
+
+def test_late_work_is_refused_where_the_source_says_so(crew: Callable[[str], Crew]) -> None:
+    """Rule 22: also for one more pair of hands."""
+    team = crew(PACED.format(more="grace=seconds(0)"))
+    team.open()
+    team.source = replace(team.source, late="refuse")
+    (team.folder / "sources" / "changed_shop.py").write_text(
+        SOURCE_FILE.format(changes=PACED.format(more='grace=seconds(0), late="refuse"'))
+    )
+    worker = team.work()
+    _, complaints = worker.communicate(timeout=60)
+    assert worker.returncode == 4, complaints
+    assert "late" in complaints
+    assert team.site.arrivals(host="paced.localhost") == []
