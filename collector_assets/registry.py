@@ -70,8 +70,12 @@ class Registry:
 
     def get(self, name: str) -> Source:
         """The source of this name; UnknownSource lists those there are; if its file is broken, the file's error."""
+        return self.loaded_as(name).source
+
+    def loaded_as(self, name: str) -> Loaded:
+        """The source with its file; raises what `get` does."""
         if name in self.sources:
-            return self.sources[name].source
+            return self.sources[name]
         for each in self.broken:
             if name in (each.source, Path(each.file).stem):
                 raise each.error

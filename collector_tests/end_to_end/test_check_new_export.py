@@ -182,3 +182,117 @@ def test_the_open_web_is_refused_and_says_so(owner: Owner) -> None:
     assert "COLLECTOR_CONTACT" in one_line(owner.types("check", "foreign", exits=2))
     (page,) = owner.asks("check", "foreign", exits=1, COLLECTOR_CONTACT="data@example.org")["pages"]
     assert "destination_refused" in page["stages"][-1]["message"]
+
+
+# --- new -------------------------------------------------------------------------------------------------------------
+
+SHOP = "http://begun.localhost:8765/catalogue/"
+
+
+def test_a_new_listing_holds_at_once_and_collects(owner: Owner) -> None:
+    done = owner.asks("new", "begun", f"{SHOP}page-1.html")
+    assert (done["shape"], done["records"], done["links"]) == ("cards", 20, 1)
+    file, case = Path(done["file"]), Path(done["case"])
+    assert file == owner.folder / "sources" / "begun.py"
+    assert {path.name for path in case.iterdir()} == {"page.html", "page.json", "links.json", "records.json"}
+    assert file.read_text().count("# DECIDE") == done["to_decide"] > 3
+    warc, _, offset = done["warc"].rpartition(":")
+    assert (owner.hands.folder / warc).is_file()
+    assert int(offset) > 0, "after the warcinfo record"
+    assert len(owner.hands.arrivals("begun.localhost")) == 1
+
+    assert owner.asks("check", "begun", "--cases")["differences"] == {"listing": {}}
+    assert len(owner.hands.arrivals("begun.localhost")) == 1
+    assert owner.asks("check", "begun")["passed"]
+    problems = owner.asks("sources")["problems"]
+    assert problems == []
+
+
+def test_a_new_detail_page_holds_at_once(owner: Owner) -> None:
+    (page,) = [page for page in owner.asks("check", "shop")["pages"] if page["kind"] == "detail"]
+    said = owner.types("new", "one_book", page["url"].replace("shop.localhost", "begun.localhost")).stdout
+    assert "taken for detail" in said
+    assert "collector check one_book --cases" in said
+    (record,) = json.loads((owner.folder / "sources/cases/one_book/detail/records.json").read_text("utf-8"))
+    assert record["upc"] == page["records"][0]["upc"]
+    assert "holds" in owner.types("check", "one_book", "--cases").stdout
+
+
+def test_json_and_an_unknown_page_can_be_begun_with(owner: Owner) -> None:
+    done = owner.asks("new", "good_lab", "http://lab.localhost:8765/items/good.json")
+    assert (done["shape"], Path(done["case"], "body.json").is_file()) == ("objects", True)
+    done = owner.asks("new", "fine", "http://shop.localhost:8765/misbehave/gzip_body")
+    assert (done["shape"], done["records"]) == ("bare", 1)
+    assert b"Everything is fine" in Path(done["case"], "page.html").read_bytes(), "decoded"
+    assert all(owner.asks("check", name, "--cases")["passed"] for name in ("good_lab", "fine"))
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "code", "says"),
+    [
+        ("Begun", f"{SHOP}page-1.html", 2, "must be lower case letters"),
+        ("multi", f"{SHOP}page-1.html", 2, "must be lower case letters"),
+        ("shop", f"{SHOP}page-1.html", 2, "already taken by"),
+        ("begun", "begun.localhost/catalogue", 2, "not an absolute http(s) URL"),
+        ("begun", f"{SHOP}nowhere.html", 2, "gone: 404"),
+        ("begun", "https://shop.example/", 2, "COLLECTOR_CONTACT"),
+    ],
+)
+def test_what_cannot_be_begun_leaves_nothing(owner: Owner, name: str, url: str, code: int, says: str) -> None:
+    assert says in one_line(owner.types("new", name, url, exits=code))
+    assert list((owner.folder / "sources").iterdir()) == []
+
+
+def test_the_open_web_cannot_be_begun_with_yet(owner: Owner) -> None:
+    done = owner.types("new", "begun", "https://shop.example/", exits=4, COLLECTOR_CONTACT="data@example.org")
+    assert "nothing but the demo site" in one_line(done)
+    assert list((owner.folder / "sources").iterdir()) == []
+
+
+@pytest.mark.parametrize("there", ["begun.py", "cases/begun"])
+def test_nothing_is_overwritten(owner: Owner, there: str) -> None:
+    # Mutation: drop begin._refuse_what_is_there
+    path = owner.folder / "sources" / there
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("mine")
+    said = one_line(owner.types("new", "begun", f"{SHOP}page-1.html", exits=2))
+    assert f"{there}: is already there" in said
+    assert path.read_text() == "mine"
+    assert owner.hands.arrivals("begun.localhost") == [], "before anything is sent"
+
+
+def test_without_a_source_folder_it_goes_into_one_and_says_so(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(owner.folder)
+    (owner.folder / "sources").rmdir()
+    said = owner.types("new", "begun", f"{SHOP}page-1.html", COLLECTOR_SOURCES="").stdout
+    assert f"export COLLECTOR_SOURCES={owner.folder / 'sources'}" in said
+    assert (owner.folder / "sources" / "begun.py").is_file()
+
+
+# --- check --cases ---------------------------------------------------------------------------------------------------
+
+
+def test_cases_that_differ_say_what_and_are_accepted(owner: Owner) -> None:
+    owner.types("new", "begun", f"{SHOP}page-1.html")
+    records = owner.folder / "sources/cases/begun/listing/records.json"
+    whole = records.read_text("utf-8")
+    records.write_text(json.dumps(json.loads(whole)[1:]), "utf-8")
+    said = owner.types("check", "begun", "--cases", exits=1).stdout
+    assert "DIFFERS" in said
+    assert "listing records, expected: " in said
+    assert owner.asks("check", "begun", "--cases", "--accept")["passed"]
+    assert records.read_text("utf-8") == whole
+
+
+def test_cases_of_the_bundled_sources_are_those_of_the_tests(owner: Owner) -> None:
+    done = owner.asks("check", "books", "--cases")
+    assert done["passed"]
+    assert {"detail", "redesigned_detail"} <= set(done["differences"])
+    said = one_line(owner.types("check", "nobody", "--cases", exits=2))
+    assert "no source is called 'nobody'" in said
+
+
+def test_a_source_without_cases_says_where_they_would_be(owner: Owner) -> None:
+    (owner.folder / "sources" / "broken_shop.py").write_text(BROKEN)
+    said = one_line(owner.types("check", "broken_shop", "--cases", exits=2))
+    assert "sources/cases/broken_shop: holds no case" in said

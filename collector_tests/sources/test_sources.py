@@ -1,28 +1,20 @@
-"""Each folder <source>/<case>/ is one stored page and what must come of it; to add a case is to add a folder.
+"""Each folder <source>/<case>/ is one stored page and what must come of it (`collector_assets.cases`).
 
-page.html or body.json   the bytes as received
-page.json                url, kind and whatever else is known of it
-links.json               what discover yields: [url, kind, lane]
-records.json             the rows that pass, as they are stored
-rejects.json             [column, check] of each reason for which rows do not pass
-error.json               {"raises": …, "says": …}: the error of discover or extract, and a part of what it says
-
-`python -m collector_tests.sources.reading <source>/<case>` prints what comes of a page.
+`collector check <source> --cases` runs them too and shows what differs; `--accept` writes down what comes of each page.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
-from collector_assets import registry
-from collector_tests.fixtures.pages import page, page_of_case
-from collector_tests.sources.reading import HERE, outcomes
+from collector_assets import cases, registry
+from collector_assets.cases import outcomes, page
 
-CASES = sorted(path.parent.relative_to(HERE) for path in HERE.glob("*/*/page.json"))
+HERE = Path(__file__).parent
+CASES = [case.relative_to(HERE) for folder in sorted(HERE.iterdir()) for case in cases.find(folder)]
 SOURCES = registry.load(entry_points=False)
 REAL_PAGES = Path("/work/shared/pages")
 """Of books.toscrape.com, where they are at hand; they are not ours to publish."""
@@ -31,13 +23,7 @@ REAL_PAGES = Path("/work/shared/pages")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_page_yields_what_its_case_says(case: Path) -> None:
     # Mutation: in lab.extract take datetime.now(UTC) for page.fetched_at; whoever looks at a clock fails here.
-    expected = {path.stem: json.loads(path.read_text("utf-8")) for path in (HERE / case).glob("[!pb]*.json")}
-    found = outcomes(SOURCES.get(case.parts[0]), page_of_case(HERE / case))
-    if "error" in expected:
-        assert expected["error"]["says"] in found["error"]["says"]
-        found["error"]["says"] = expected["error"]["says"]
-    assert {name: found.get(name) for name in expected} == expected
-    assert expected
+    assert cases.differences(SOURCES.get(case.parts[0]), HERE / case) == {}
 
 
 @pytest.mark.skipif(not REAL_PAGES.is_dir(), reason="the real pages are not on this machine")

@@ -6,7 +6,7 @@ import pytest
 from selectolax.lexbor import LexborNode
 
 from collector_assets import html
-from collector_tests.fixtures.pages import page
+from collector_assets.cases import page
 
 
 def node(markup: str, css: str) -> LexborNode:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector_assets.cases import page
 from collector_assets.page import header_map
-from collector_tests.fixtures.pages import page
 
 NUL = b'<p>a\0b</p><link href="file:///C:\0x.xml" rel=a><p>after</p>'
 
