@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 JOB = "/locations/collector/jobs/collect_{}"
 GROUP = "/locations/collector/asset-groups/{}"
+SCHEDULE = "/locations/collector/schedules/{}"
 ASSET = "/assets/{}/{}?view={}"
 
 PATIENCE_MS = 60_000
