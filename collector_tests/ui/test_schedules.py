@@ -69,8 +69,10 @@ def test_a_schedule_is_on_after_a_click_and_starts_one_run_for_the_window_that_b
 
     # The clock past the next midnight.
     assert requests_at(dagster_dev, "almanac_windows", tomorrow) == [key(tomorrow)]
-    expect(preview(page, tomorrow).get_by_text("1 run requests")).to_be_visible()
-    page.keyboard.press("Escape")
+    dialog = preview(page, tomorrow)
+    expect(dialog.get_by_text("1 run requests")).to_be_visible()
+    dialog.get_by_role("button", name="Close").click()
+    expect(dialog).to_have_count(0)
 
     # The clock at this morning's tick, and what it asks for is started.
     today = midnight()
