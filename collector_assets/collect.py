@@ -22,7 +22,7 @@ from typing import Final
 import psycopg
 import uvloop
 
-from collector_assets import frontier, interrupts
+from collector_assets import frontier, garbage, interrupts
 from collector_assets.archive import Archive
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
@@ -98,7 +98,7 @@ def run(
         fetcher=fetcher,
         progress=progress,
     )
-    with interrupts.held_back() as interrupted:
+    with garbage.collected_rarely(), interrupts.held_back() as interrupted:
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 return runner.run(interrupted.stoppable(worker.drain()))

@@ -250,7 +250,7 @@ class Desk:
     async def _next_lease(self) -> Lease | None:
         """A lease that is still ours, claimed ahead in small batches."""
         while not self._shift.is_stopping:
-            if len(self._leases) <= len(self._permissions) // 2 and self._claiming is None and not self._is_dry:
+            if len(self._leases) <= self._claim_size() // 2 and self._claiming is None and not self._is_dry:
                 self._claiming = asyncio.create_task(self._claim())
             while self._leases:
                 lease = self._leases.popleft()

@@ -23,7 +23,7 @@ from datetime import datetime
 from multiprocessing.connection import Connection, Pipe
 from typing import Final
 
-from collector_assets import registry
+from collector_assets import garbage, registry
 from collector_assets.archive import open_archive
 from collector_assets.errors import Unavailable
 from collector_assets.extraction import Extraction, pages_from_json, pages_to_json
@@ -264,10 +264,15 @@ class _Helper:
 
 def _main(descriptor: int, parent: int) -> None:
     _go_when_parent_goes(parent)
-    with Connection(descriptor) as pipe, contextlib.suppress(EOFError, BrokenPipeError):
+    with (
+        contextlib.ExitStack() as away,
+        Connection(descriptor) as pipe,
+        contextlib.suppress(EOFError, BrokenPipeError),
+    ):
         job, extraction = Job.from_json(pipe.recv_bytes()), None
         with contextlib.suppress(Exception):  # started ahead; what is wrong is told when there is somebody to hear it
             extraction = _ready(job)
+        away.enter_context(garbage.collected_rarely())
         while True:
             batch = pages_from_json(pipe.recv_bytes())
             try:

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from collector_assets import frontier, observations, pages, readings, rejects, staging, verdicts, windows
+from collector_assets import frontier, garbage, observations, pages, readings, rejects, staging, verdicts, windows
 from collector_assets.archive import Archive
 from collector_assets.contract import Expect, Source
 from collector_assets.database import Connection, Database
@@ -94,7 +94,7 @@ def run(
     Raises `UnknownWindow`; `ContractError` for a schema that no row can answer; `Unavailable` when helpers keep dying.
     """
     extraction = Extraction(source=source, archive=archive, window=window.window)
-    with closing(database.connect(autocommit=True)) as connection:
+    with garbage.collected_rarely(), closing(database.connect(autocommit=True)) as connection:
         staging.create(connection)
         clock, phases = time.perf_counter, {}
         started = clock()
@@ -105,7 +105,7 @@ def run(
             helpers = Helpers(job, (processes or cores()) - 1)
         reading = _Reading(expected=expected, forced=processes is not None, progress=progress)
         for part in read_all(
-            _batches(database, source, window, chunk),
+            _batches(database, source, window, chunk, expected, readers=1 + (len(helpers.each) if helpers else 0)),
             here=extraction,
             helpers=helpers,
             is_worth_helpers=reading.is_worth_helpers,
@@ -188,19 +188,25 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _batches(database: Database, source: Source, window: WindowRow, chunk: int) -> Iterator[Sequence[StoredPage]]:
-    """The window's pages by request id, each batch in a short transaction of its own."""
-    after = 0
+def _batches(
+    database: Database, source: Source, window: WindowRow, chunk: int, expected: int, *, readers: int
+) -> Iterator[Sequence[StoredPage]]:
+    """The window's pages by request id, each batch in a short transaction of its own.
+
+    Batches shrink towards the end, so that no reader is left alone with a large one.
+    """
+    after, left = 0, expected
     while True:
+        limit = min(chunk, max(chunk // 5, left // (2 * readers), 1))
         with database.transaction() as connection:
             batch = pages.for_reading(
                 connection, source=source.name, window_start=window.window.start, kinds=source.with_extract,
-                after_request_id=after, limit=chunk,
+                after_request_id=after, limit=limit,
             )  # fmt: skip
         if not batch:
             return
         yield batch
-        after = batch[-1].request_id
+        after, left = batch[-1].request_id, left - len(batch)
 
 
 def _stage(connection: Connection, part: Piece | Discarded) -> None:
