@@ -197,7 +197,7 @@ def _batches(
     """
     after, left = 0, expected
     while True:
-        limit = min(chunk, max(chunk // 5, left // (2 * readers), 1))
+        limit = chunk if readers == 1 else min(chunk, max(chunk // 5, left // (2 * readers), 1))
         with database.transaction() as connection:
             batch = pages.for_reading(
                 connection, source=source.name, window_start=window.window.start, kinds=source.with_extract,
@@ -319,7 +319,23 @@ def findings(totals: Totals, expect: Expect) -> tuple[Finding, ...]:
     at_most = "any number of" if expect.max_records is None else f"at most {expect.max_records}"
     missing = totals.yielded - totals.accounted
     broken = totals.rejects - totals.duplicates
+    unreadable = totals.unreadable / totals.pages if totals.pages else 0.0
     return (
+        Finding(
+            check="pages_readable",
+            passed=not totals.unreadable,
+            severity="ERROR" if unreadable > expect.max_error_rate else "WARN",
+            message=f"{totals.unreadable} of {totals.pages} pages could not be read ({unreadable:.1%}; "
+            f"{expect.max_error_rate:.1%} is allowed)"
+            if totals.unreadable
+            else f"{totals.pages} pages were read",
+            details={
+                "unreadable": totals.unreadable,
+                "pages": totals.pages,
+                "max_error_rate": expect.max_error_rate,
+                "problems": [dict(problem) for problem in totals.problems],
+            },
+        ),
         Finding(
             check="schema_holds",
             passed=broken == 0,
@@ -373,4 +389,4 @@ def findings(totals: Totals, expect: Expect) -> tuple[Finding, ...]:
 
 
 def _counts(totals: Totals) -> dict[str, Any]:
-    return {name: value for name, value in asdict(totals).items() if name != "reasons"}
+    return {name: value for name, value in asdict(totals).items() if name not in {"reasons", "problems"}}
