@@ -110,7 +110,10 @@ class Expect(Refusing):
     min_records: int = Field(default=1, ge=0, description="fewer records fail the window's verdict")
     max_records: int | None = Field(default=None, ge=0, description="more records fail the window's verdict")
     max_error_rate: float = Field(
-        default=0.05, ge=0, le=1, description="failed / planned requests; above it `window_complete` is an ERROR"
+        default=0.05,
+        ge=0,
+        le=1,
+        description="failed / planned requests, and unreadable / all pages; above it a check is an ERROR",
     )
     max_reject_rate: float = Field(
         default=0.02, ge=0, le=1, description="rejects / (records + rejects); above it the verdict fails"

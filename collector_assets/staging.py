@@ -68,6 +68,13 @@ class Totals:
     """Pages by outcome."""
     reasons: Sequence[Mapping[str, Any]]
     """Up to ten kinds of reasons, most frequent first: check, column, count and one value."""
+    problems: Sequence[Mapping[str, Any]]
+    """Up to ten reasons why pages could not be read, most frequent first: outcome, reason, pages and the URL of one."""
+
+    @property
+    def unreadable(self) -> int:
+        """Pages that gave nothing to judge: the extractor failed, or found nothing where something must be."""
+        return sum(number for outcome, number in self.outcomes.items() if outcome not in {"ok", "all_rejected"})
 
 
 # --- Filling -------------------------------------------------------------------------------------------------------

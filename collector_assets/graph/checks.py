@@ -32,6 +32,7 @@ HOLDS: dict[str, dict[str, str]] = {
         "collected_in_window": "everything was fetched before the window's end plus grace",
     },
     "records": {
+        "pages_readable": "the extractor finds on every page what it looks for; an ERROR above max_error_rate",
         "schema_holds": "every record passes the source's pandera schema; an ERROR above max_reject_rate",
         "reject_rate_within_limit": "rejects / (records + rejects) is at most max_reject_rate",
         "record_count_expected": "between min_records and max_records",

@@ -158,7 +158,14 @@ SELECT
         SELECT r ->> 'check' AS name, r ->> 'column' AS place, count(*) AS number, min(r ->> 'value') AS example
         FROM staged_rows, jsonb_array_elements(reasons) AS r
         GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 10
-    ) AS f), '[]') AS reasons
+    ) AS f), '[]') AS reasons,
+    coalesce((SELECT jsonb_agg(jsonb_build_object('outcome', f.outcome, 'reason', f.reason, 'pages', f.number, 'example',
+        (SELECT p.url FROM pages AS p WHERE p.window_start = %(window_start)s AND p.page_id = f.first))
+        ORDER BY f.number DESC, f.outcome, f.reason) FROM (
+        SELECT outcome, reason, count(*) AS number, min(page_id) AS first
+        FROM staged_pages WHERE outcome NOT IN ('ok', 'all_rejected')
+        GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 10
+    ) AS f), '[]') AS problems
 FROM (
     SELECT count(*) FILTER (WHERE NOT combined) AS not_combined,
         count(*) FILTER (WHERE reasons IS NOT NULL) AS rejects,

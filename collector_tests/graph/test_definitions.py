@@ -64,7 +64,7 @@ def test_every_asset_and_check_of_a_source_has_the_shape_that_the_rules_need() -
         assert node.pools == ({"shop.localhost"} if stage in names.FETCHING else set())
         assert node.tags["collector/source"] == "shop"
     checks = [graph.get(key) for key in graph.asset_check_keys if key.asset_key.path[0] == "shop"]
-    assert len(checks) == 12
+    assert len(checks) == 13
     assert [check.key.name for check in checks if check.partitions_def is None] == ["fresh"], "of the newest window"
     assert [check.key.name for check in checks if check.blocking] == ["schema_holds"]
     job = built.defs.resolve_job_def("collect_shop")

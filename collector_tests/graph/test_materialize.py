@@ -67,7 +67,7 @@ def test_a_window_becomes_four_assets_with_passing_checks(
     assert (records["records"], records["rejects"], records["verdict"]) == (60, 0, "passed")
     assert (latest["dagster/row_count"], latest["inserted"]) == (60, 60)
     found = checks_of(result)
-    assert len(found) == 11
+    assert len(found) == 12
     assert all(each.partition == KEY for each in found.values())
     # Collected long after its day: the one thing to say about this window.
     assert {name for name, each in found.items() if not each.passed} == {("raw_pages", "collected_in_window")}
@@ -103,7 +103,7 @@ def test_a_window_of_sixty_pages_is_a_handful_of_small_events(
         assert len(found.records) == 1
     kinds = Counter(event.event_type_value for event in result.all_events)
     assert kinds["ASSET_MATERIALIZATION"] == 4
-    assert kinds["ASSET_CHECK_EVALUATION"] == 11
+    assert kinds["ASSET_CHECK_EVALUATION"] == 12
     assert len(instance.all_logs(result.run_id)) < 120
     for event in result.all_events:
         assert len(repr(event)) < 10_000
@@ -126,6 +126,26 @@ def test_latest_alone_after_a_failed_verdict_publishes_nothing(
     assert is_missing(instance, demanding, "latest")
     with installation.database.transaction() as connection:
         assert connection.execute("SELECT count(*) FROM latest").fetchone() == (0,)
+
+
+def test_a_redesign_stops_at_a_check_that_says_what_was_not_found_and_where(
+    installation: Installation, instance: dg.DagsterInstance, site: DemoSite
+) -> None:
+    # Mutation: findings without pages_readable; or `problems` left out of staging.totals
+    site.switch(host="shop.localhost", redesign=1)
+    few = replace(QUICK, expect=Expect(min_records=0, max_error_rate=0.5))
+    result = collect(few, installation, instance)
+
+    check = checks_of(result)["records", "pages_readable"]
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert check.description == "60 of 60 pages could not be read (100.0%; 50.0% is allowed)"
+    problems = check.metadata["problems"]
+    assert isinstance(problems, dg.TableMetadataValue)
+    (problem,) = [record.data for record in problems.records]
+    assert (problem["outcome"], problem["pages"]) == ("extraction_failed", 60)
+    assert "article.product_page" in str(problem["reason"])
+    assert str(problem["example"]).startswith("http://shop.localhost:8765/catalogue/")
+    assert is_missing(instance, few, "latest")
 
 
 def failure_of(result: dg.ExecuteInProcessResult, stage: str) -> str:
