@@ -132,5 +132,5 @@ class Shop:
 
     def _reply(self, page: str, *, edition: int, is_redesigned: bool) -> Reply:
         """A page with validators: it was last modified on the day of the edition that changed a price on it."""
-        text = markup.redesigned(page) if is_redesigned else page
+        text = (markup.redesigned(page) if is_redesigned else page).replace("£", self.switches.currency)
         return reply(text, modified=_FIRST_EDITION + (edition - 1) * _DAY)

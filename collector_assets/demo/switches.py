@@ -22,6 +22,7 @@ class Switches:
     detail_bytes: int = 0  # a detail page is padded with reviews to about this size; 0: its natural 6 KB
     edition: int = 1  # each edition changes the price of about one book in ten
     redesign: int = 0  # 1: detail pages have other class names, so that an extractor finds nothing; 2: listings too
+    currency: str = "£"  # the sign before every price
     gzip: int = 0  # 1: compress pages for clients that accept gzip
     seed: str = "demo"  # another seed is another catalogue
     robots: str = ROBOTS  # the text of /robots.txt; empty: 404

@@ -164,6 +164,13 @@ def test_after_a_redesign_the_selectors_find_nothing() -> None:
     assert _walk(Shop(Switches(redesign=2)), "/") == [[]]
 
 
+def test_prices_are_in_the_currency_that_was_switched_on() -> None:
+    path = f"/catalogue/{book(1, seed='demo', edition=1).slug}/index.html"
+    in_pounds, in_euros = (_detail(_html(Shop(switches), path)) for switches in (Switches(), Switches(currency="€")))
+    assert in_euros == {name: text.replace("£", "€") for name, text in in_pounds.items()}
+    assert in_euros != in_pounds
+
+
 def test_a_wrong_slug_or_page_is_not_there() -> None:
     shop = Shop(Switches())
     for path in (
