@@ -286,7 +286,7 @@ def _checked(source: Source, taken: Sample, trial: PageTrial) -> None:
     totals = Totals(
         pages=1, unread=0, yielded=taken.yielded, accounted=taken.yielded, rejects=len(taken.rejects) + len(repeated),
         duplicates=len(repeated), cleaned=0, records={"all": len(taken.records) - len(repeated)},
-        outcomes={Outcome.OK: 1}, reasons=(),
+        outcomes={Outcome.OK: 1}, reasons=(), problems=(),
     )  # fmt: skip
     for finding in findings(totals, source.expect):
         if finding.check in ("reject_rate_within_limit", "entities_unique"):
