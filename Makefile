@@ -20,10 +20,10 @@ export UV_HTTP_TIMEOUT := 180
 export DAGSTER_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo dev test lint fmt chaos mutants bench migrate browser clean
+.PHONY: help demo dev test ui lint fmt chaos mutants bench migrate browser screenshots clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## Collect the lab and the shop, twice, on embedded Postgres; prints what happened
 	$(BIN)/collector demo
@@ -31,7 +31,7 @@ demo: $(INSTALLED) ## Collect the lab and the shop, twice, on embedded Postgres;
 dev: $(INSTALLED) ## The Dagster UI on the same data (http://127.0.0.1:3000)
 	$(BIN)/collector dev
 
-test: lint browser ## Everything that must hold before a merge: lint, then the tests
+test: lint ## Everything that must hold before a merge: lint, then the tests
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(INSTALLED) ## Style, types, direction of imports, source files
@@ -44,6 +44,9 @@ lint: $(INSTALLED) ## Style, types, direction of imports, source files
 fmt: $(INSTALLED) ## Format, and mend what can be mended by machine
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
+
+ui: $(INSTALLED) browser ## The Dagster UI in a real browser: clicking through what people do every day
+	$(BIN)/python -m pytest -m "ui and not chaos" --timeout 600
 
 chaos: $(INSTALLED) ## The long fault tests: kill -9, restarts, many seeds
 	$(BIN)/python -m pytest -m chaos --timeout 1800
@@ -62,6 +65,9 @@ browser: $(INSTALLED) ## A Chromium for the tests of the UI: Debian's as root, e
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; \
 	else $(BIN)/playwright install chromium; fi
+
+screenshots: $(INSTALLED) browser ## Walk through the UI and take the pictures of docs/using-the-ui.md anew
+	$(BIN)/python -m collector_tests.ui.screenshots
 
 clean: ## Stop the embedded Postgres; delete its data, the archive and the caches (not the installation)
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -c \
