@@ -20,7 +20,7 @@ export UV_HTTP_TIMEOUT := 180
 export DAGSTER_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo dev test ui lint fmt chaos mutants bench migrate browser screenshots clean
+.PHONY: help demo dev test ui lint fmt chaos mutants bench migrate browser clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,9 +65,6 @@ browser: $(INSTALLED) ## A Chromium for the tests of the UI: Debian's as root, e
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; \
 	else $(BIN)/playwright install chromium; fi
-
-screenshots: $(INSTALLED) browser ## Walk through the UI and take the pictures of docs/using-the-ui.md anew
-	$(BIN)/python -m collector_tests.ui.screenshots
 
 clean: ## Stop the embedded Postgres; delete its data, the archive and the caches (not the installation)
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -c \
