@@ -3,11 +3,13 @@
 Opens nothing: a code location must load while Postgres is down. One broken source never stops the others.
 """
 
+import gc
 import logging
 import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +23,7 @@ from collector_assets import channels, registry  # noqa: E402  after the filters
 from collector_assets.contract import Source  # noqa: E402
 from collector_assets.database import migrate  # noqa: E402
 from collector_assets.errors import ContractError  # noqa: E402
-from collector_assets.graph import alerts, freshness, names, owner_jobs, resume  # noqa: E402
+from collector_assets.graph import alerts, freshness, names, owner_jobs, resume, run_worker  # noqa: E402
 from collector_assets.graph.factory import build_source  # noqa: E402
 from collector_assets.graph.resources import Installation  # noqa: E402
 from collector_assets.registry import Broken, Loaded, Registry  # noqa: E402
@@ -40,10 +42,27 @@ class Built(NamedTuple):
     """Without the sources that Dagster refused: those are among the broken ones."""
 
 
-def build(settings: Settings) -> Built:
-    """Every source of these settings as Dagster definitions."""
+def build(settings: Settings, *, only: Sequence[str] | None = None) -> Built:
+    """The sources of these settings as Dagster definitions: those that `only` names (by default `COLLECTOR_ONLY`)."""
+    with _uncollected():
+        return _build(settings, settings.only_names if only is None else only)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """What is made here stays: looking for garbage among it meanwhile costs a fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _build(settings: Settings, only: Sequence[str]) -> Built:
     installation = _installation(settings)
-    found = registry.load(settings.source_folders, demo=settings.demo_sources)
+    found = registry.load(settings.source_folders, demo=settings.demo_sources).only(only)
     built: list[dg.Definitions] = []
     usable, broken = list(found.loaded), list(found.broken)
     for loaded in found.loaded:
@@ -124,7 +143,12 @@ def _broken_assets(found: Iterable[Broken]) -> Iterator[dg.AssetSpec]:
         )
 
 
+def part(*only: str) -> dg.Definitions:
+    """Some of the sources, by patterns as in `COLLECTOR_ONLY`: for a file that is a code location of its own."""
+    return build(load_settings(), only=run_worker.sources_of_run() or only).defs
+
+
 @dg.definitions
 def defs() -> dg.Definitions:
     """What Dagster loads; made when it asks, so that commands can build from their own settings."""
-    return build(load_settings()).defs
+    return build(load_settings(), only=run_worker.sources_of_run()).defs

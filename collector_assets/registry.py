@@ -16,8 +16,9 @@ import pkgutil
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
@@ -72,6 +73,16 @@ class Registry:
         """The source of this name; UnknownSource lists those there are; if its file is broken, the file's error."""
         return self.loaded_as(name).source
 
+    def only(self, patterns: Sequence[str]) -> Registry:
+        """The sources that a pattern names and none with `!` leaves out; all of them without patterns.
+
+        A broken file goes by the name of its source, or by its own. So a part and the rest (`a*` and `!a*`) are all.
+        """
+        return Registry(
+            loaded=tuple(each for each in self.loaded if _is_meant(each.source.name, patterns)),
+            broken=tuple(each for each in self.broken if _is_meant(each.source or Path(each.file).stem, patterns)),
+        )
+
     def loaded_as(self, name: str) -> Loaded:
         """The source with its file; raises what `get` does."""
         if name in self.sources:
@@ -102,6 +113,16 @@ def load(
     return Registry(loaded=tuple(loaded[name] for name in sorted(loaded)), broken=tuple(broken))
 
 
+def _is_meant(name: str, patterns: Sequence[str]) -> bool:
+    wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
+    out = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    return (not wanted or _fits(name, wanted)) and not _fits(name, out)
+
+
+def _fits(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
 def load_one(locator: str) -> Source:
     """The source behind a locator, importing its file alone: for child processes."""
     place, _, name = locator.rpartition("::")
@@ -122,7 +143,7 @@ def check(registry: Registry) -> tuple[str, ...]:
         try:
             source = load_one(each.locator)
             for record_type in source.schemas:
-                Judge(source, record_type)
+                Judge(source, record_type).warm()
         except Exception as error:  # noqa: BLE001  whatever a file does when it is imported again
             problems.append(str(_located(error, each.file)))
     return tuple(problems)

@@ -32,6 +32,8 @@ class Settings(BaseSettings):
     """Folder of the WARC files; `<state>/archive` without it."""
     sources: str = ""
     """More source folders, separated by `:`."""
+    only: str = ""
+    """Names of the sources that this code location has, as patterns separated by commas; `!` in front leaves out."""
     contact: str = ""
     """Who to reach about our requests (an address or a page); goes into the User-Agent."""
     product: str = "collector-assets"
@@ -46,6 +48,10 @@ class Settings(BaseSettings):
     @property
     def source_folders(self) -> list[Path]:
         return [Path(folder) for folder in self.sources.split(":") if folder]
+
+    @property
+    def only_names(self) -> list[str]:
+        return [pattern.strip() for pattern in self.only.split(",") if pattern.strip()]
 
     @property
     def archive_folder(self) -> Path:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final
 
 from collector_assets import columns
@@ -145,7 +146,6 @@ class Judge:
         self._by_name = {column.name: column for column in self.columns}
         self._revised_at = source.revised_at if source.revised_at in self._by_name else None
         self._refuse_what_rows_cannot_answer()
-        self._checks = self._checks_alone()
 
     def warm(self) -> None:
         """Have pandera make now what it makes at its first use: importing its back end takes a quarter of a second."""
@@ -232,7 +232,8 @@ class Judge:
         if schema.index is not None:
             raise self._problem("has an index; make it a column")
 
-    def _checks_alone(self) -> Any:
+    @cached_property
+    def _checks(self) -> Any:
         """The checks of the schema without its types, which are read already: pandas knows them less exactly.
 
         Types of Python's own (`list[str]`) stay, because pandera knows what is inside them.

@@ -61,7 +61,7 @@ def collect_command(source: SourceName, window: WindowKey, as_json: AsJson = Fal
         from collector_assets.definitions import build
         from collector_assets.graph import runs
 
-        defs, installation, _ = build(load_settings())
+        defs, installation, _ = build(load_settings(), only=(source,))
         runs.require_window(chosen, window)
         installation.require_usable(chosen, window)
         with (
