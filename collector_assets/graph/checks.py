@@ -23,25 +23,30 @@ WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 ACCOUNTED = "every_request_accounted_for"
 HOLDS: dict[str, dict[str, str]] = {
     "frontier": {
-        ACCOUNTED: "planned = done + failed + skipped + outstanding, and pass 1 left nothing open",
-        "bounds_not_reached": "neither max_requests nor max_depth stopped discovery",
+        ACCOUNTED: "Planned = done + failed + skipped + outstanding, and pass 1 left nothing open.",
+        "bounds_not_reached": "Neither `max_requests` nor `max_depth` stopped discovery.",
     },
     "raw_pages": {
-        ACCOUNTED: "planned = done + failed + skipped + outstanding, and nothing is left to fetch",
-        "window_complete": "no request failed; an ERROR above max_error_rate",
-        "collected_in_window": "everything was fetched before the window's end plus grace",
+        ACCOUNTED: "Planned = done + failed + skipped + outstanding, and nothing is left to fetch.",
+        "window_complete": "No request failed; an error above the source's `max_error_rate`.",
+        "collected_in_window": "Everything was fetched before the window's end plus `grace`.",
     },
     "records": {
-        "pages_readable": "the extractor finds on every page what it looks for; an ERROR above max_error_rate",
-        "schema_holds": "every record passes the source's pandera schema; an ERROR above max_reject_rate",
-        "reject_rate_within_limit": "rejects / (records + rejects) is at most max_reject_rate",
-        "record_count_expected": "between min_records and max_records",
-        "entities_unique": "one record per entity and record type",
-        "stages_agree": "every good page was read, and every record yielded is an observation or a reject",
+        "pages_readable": "The extractor finds on every page what it looks for; an error above `max_error_rate`.",
+        "schema_holds": "Every record passes the source's pandera schema; an error above `max_reject_rate`.",
+        "reject_rate_within_limit": "Rejects / (records + rejects) is at most the source's `max_reject_rate`.",
+        "record_count_expected": "There are at least `min_records` and at most `max_records`.",
+        "entities_unique": "One record per entity and record type; of several the one of the first request is kept.",
+        "stages_agree": "Every good page was read, and every record it gave is an observation or a reject.",
     },
     "latest": {
-        "latest_agrees": "every entity of the window is in latest, from this window or a newer one",
+        "latest_agrees": "Every entity of the window is in `latest`, from this window or a newer one.",
     },
+}
+# What the stores tell as JSON comes without an order.
+COLUMNS = {
+    "reasons": ("column", "check", "count", "value"),
+    "problems": ("pages", "reason", "example", "outcome"),
 }
 BLOCKING = frozenset({("records", "schema_holds")})
 
@@ -91,6 +96,8 @@ def of_unfinished(
     left = f"{counts.to_fetch} of {counts.planned} requests are still to be fetched"
     message = f"{left}: {why}; materialize the partition again {when}"
     details: dict[str, Any] = {"outcomes": outcomes(status), "to_fetch": counts.to_fetch, "planned": counts.planned}
+    if counts.oldest_waiting_at:
+        details["oldest_waiting_since"] = dg.MetadataValue.timestamp(counts.oldest_waiting_at)
     if until:
         details["due_at"] = dg.MetadataValue.timestamp(until)
     yield result(source, stage, ACCOUNTED, passed=False, severity=WARN, message=message, **details)
@@ -145,7 +152,10 @@ def _completeness(status: WindowStatus, rate: float, limit: float) -> str:
 def of_reading(source: Source, report: ReadingReport) -> Iterator[dg.AssetCheckResult]:
     """The window's verdict, finding by finding; the schema's with examples of what did not hold."""
     for finding in report.verdict.findings:
-        details = {name: table(value) if isinstance(value, list) else value for name, value in finding.details.items()}
+        details = {
+            name: table(value, COLUMNS.get(name, ())) if isinstance(value, list) else value
+            for name, value in finding.details.items()
+        }
         if finding.check == "schema_holds" and report.reject_examples:
             details["examples"] = table([_reject(row) for row in report.reject_examples])
         severity = ERROR if finding.severity == "ERROR" else WARN

@@ -127,14 +127,17 @@ def _of_window(status: WindowStatus) -> dict[str, Any]:
     seen: dict[str, Any] = {
         "planned": counts.planned,
         "done": counts.done,
-        "fetched": counts.fetched,
         "failed": counts.failed,
         "skipped": counts.skipped,
         "outstanding": counts.outstanding,
+        "to_fetch": counts.to_fetch,
+        "to_read": counts.to_read,
         "attempts": counts.attempts,
         "retries": counts.retries,
         "outcomes": outcomes(status),
     }
+    if counts.oldest_waiting_at:
+        seen["oldest_waiting_since"] = dg.MetadataValue.timestamp(counts.oldest_waiting_at)
     if status.row.bound_reached:
         seen["bound_reached"] = status.row.bound_reached
     if status.row.superseded_at:
