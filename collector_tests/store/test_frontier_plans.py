@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -60,7 +61,7 @@ FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n
 @pytest.fixture(scope="module")
 def large(server: postgres.Server) -> Iterator[Connection]:
     """A window with 200,000 finished requests, and few that still have something before them."""
-    name = f"{server.session}_frontier_plans"
+    name = f"{server.session}_frontier_plans_{os.getpid()}"  # the tests of this file may run in two processes
     dsn = server.create(name, template=server.migrated_template())
     with connect_to(dsn, autocommit=True) as connection:
         fill(connection)

@@ -115,9 +115,10 @@ def test_our_own_migrations_bring_an_empty_database_up_to_date(fresh_dsn: str) -
         assert db.schema_version(connection) == versions[-1]
 
 
-def test_every_instant_is_stored_with_its_zone(dsn: str) -> None:
+def test_every_instant_is_stored_with_its_zone(fresh_dsn: str) -> None:
     """DBQ-20: no column reads a time in the zone of whoever is connected."""
-    with db.connect(dsn) as connection:
+    db.migrate(fresh_dsn)
+    with db.connect(fresh_dsn) as connection:
         found = connection.execute(
             "SELECT table_name, column_name FROM information_schema.columns"
             " WHERE table_schema = current_schema() AND data_type = 'timestamp without time zone'"
@@ -125,9 +126,10 @@ def test_every_instant_is_stored_with_its_zone(dsn: str) -> None:
     assert found == []
 
 
-def test_every_generated_key_is_a_bigint(dsn: str) -> None:
+def test_every_generated_key_is_a_bigint(fresh_dsn: str) -> None:
     """DBQ-09: neither a column nor its sequence runs out."""
-    with db.connect(dsn) as connection:
+    db.migrate(fresh_dsn)
+    with db.connect(fresh_dsn) as connection:
         columns = connection.execute(
             "SELECT table_name, column_name FROM information_schema.columns"
             " WHERE table_schema = current_schema() AND data_type <> 'bigint'"
