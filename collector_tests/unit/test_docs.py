@@ -52,6 +52,18 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def test_pictures_are_there_small_and_shown() -> None:
+    shown = {
+        (page.parent / target).resolve()
+        for page in PAGES
+        for target in re.findall(r"!\[[^]]*\]\(([^):]+)\)", prose(page))
+    }
+    pictures = set((ROOT / "docs" / "images").glob("*"))
+    assert shown == pictures
+    assert len(pictures) <= 8
+    assert max(picture.stat().st_size for picture in pictures) <= 150_000
+
+
 def test_every_page_is_reached_from_the_readme() -> None:
     seen, new = set[Path](), {ROOT / "README.md"}
     while new:
