@@ -20,10 +20,10 @@ export UV_HTTP_TIMEOUT := 180
 export DAGSTER_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo dev test ui lint fmt chaos mutants bench migrate browser clean
+.PHONY: help demo dev test ui lint fmt chaos mutants bench bench-sources screenshots migrate browser clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## Collect the lab and the shop, twice, on embedded Postgres; prints what happened
 	$(BIN)/collector demo
@@ -56,6 +56,12 @@ mutants: $(INSTALLED) ## Remove the guards of the rules, one by one; each time t
 
 bench: $(INSTALLED) ## The whole path against Scrapy; writes docs/benchmarks.md
 	$(BIN)/python -m collector_tests.bench
+
+bench-sources: $(INSTALLED) browser ## 200 sources: definitions, a click, pages, schedules; writes docs/many-sources.md
+	$(BIN)/python -m collector_tests.bench.many_sources
+
+screenshots: $(INSTALLED) browser ## The pictures of docs/using-the-ui.md, taken anew
+	$(BIN)/python -m collector_tests.ui.screenshots
 
 migrate: $(INSTALLED) ## Bring the database up to this release
 	$(BIN)/collector migrate

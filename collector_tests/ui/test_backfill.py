@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from collector_assets.demo import DemoSite
 from collector_assets.graph import checks
 from collector_tests.fixtures.dagster_dev import Dev
-from collector_tests.ui.walk import ASSET, GROUP, JOB, Walk
+from collector_tests.ui.walk import ASSET, GROUP, JOB, Walk, as_read
 
 STAGES = ("frontier", "raw_pages", "records", "latest")
 GREEN = "var(--color-accent-green)"
@@ -68,7 +68,7 @@ def test_each_check_passed_in_each_window(walk: Walk, chosen: str, filled: None)
             if (stage, name) == ("raw_pages", "collected_in_window"):
                 continue  # yesterday's pages were collected today, and the check says so
             page = walk.open(f"{ASSET.format('shop', stage, 'checks')}&checkDetail={name}")
-            expect(page.get_by_text(checks.HOLDS[stage][name].replace("`", ""))).to_be_visible()
+            expect(page.get_by_text(as_read(checks.HOLDS[stage][name]))).to_be_visible()
             page.get_by_role("tab", name="Partitions").last.click()
             walk.choose_partitions(chosen)
             expect(page.get_by_text("Passed (3)", exact=True)).to_be_visible()

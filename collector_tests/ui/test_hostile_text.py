@@ -21,7 +21,7 @@ from collector_assets.graph.metadata import MOST_CELL
 from collector_assets.storable import clean_text
 from collector_tests.fixtures.dagster_dev import LOCATION, REPOSITORY, Dev
 from collector_tests.ui.sources.hostile import HOST, KEYS, PER_WINDOW, SOURCE, STRINGS, TITLED, strings_of
-from collector_tests.ui.walk import ASSET, Walk
+from collector_tests.ui.walk import ASSET, Walk, as_read
 
 BOOKS = 30
 FOREIGN = (
@@ -101,7 +101,7 @@ def test_links_are_text_beside_the_frontier(walk: Walk) -> None:
 @pytest.mark.parametrize("key", KEYS)
 def test_rejected_values_are_text_in_a_check(walk: Walk, key: str) -> None:
     page = walk.open(f"{ASSET.format('hostile', 'records', 'checks')}&checkDetail=schema_holds")
-    expect(page.get_by_text(checks.HOLDS["records"]["schema_holds"])).to_be_visible()
+    expect(page.get_by_text(as_read(checks.HOLDS["records"]["schema_holds"]))).to_be_visible()
     page.get_by_role("tab", name="Partitions").last.click()
     walk.choose_partitions(key)
     page.get_by_text(key, exact=True).filter(visible=True).last.click()

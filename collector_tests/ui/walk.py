@@ -104,6 +104,11 @@ class Walk:
         return self.page.locator("body").inner_text()
 
 
+def as_read(markdown: str) -> str:
+    """A description as the page shows it: code without its backticks."""
+    return markdown.replace("`", "")
+
+
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, else the one that `playwright install` has fetched."""
