@@ -149,18 +149,26 @@ CREATE TABLE budget_waiters (
     PRIMARY KEY (budget_key, holder)
 );
 
--- An origin: robots.txt and halts (issue C).
+-- An origin (scheme, host, port) as it treats us; only those that were not simply good have a row.
 CREATE TABLE origins (
-    origin          text        PRIMARY KEY,
-    refusals        integer     NOT NULL DEFAULT 0,
-    halted_at       timestamptz,
-    halted_reason   text,
-    resumed_at      timestamptz,
-    resumed_reason  text,
-    robots          bytea,
-    robots_status   integer,
-    robots_at       timestamptz
+    origin               text        PRIMARY KEY,
+    budget_key           text,
+    refusals             integer     NOT NULL DEFAULT 0 CHECK (refusals >= 0),    -- in a row; a good page ends the row
+    unavailable          integer     NOT NULL DEFAULT 0 CHECK (unavailable >= 0), -- different requests in a row
+    unavailable_request  bigint,                        -- the last of these
+    halted_at            timestamptz,                   -- nothing is sent from here on, by nobody (rule 9)
+    halted_reason        text        CHECK (length(halted_reason) <= 500),
+    halted_by            text,                          -- the source whose refusal was one too many
+    resumed_at           timestamptz,
+    resumed_reason       text,
+    resumed_by           text,
+    robots               bytea,
+    robots_status        integer,
+    robots_at            timestamptz,
+    CONSTRAINT halt_says_why CHECK (halted_at IS NULL OR halted_reason IS NOT NULL)
 );
+CREATE INDEX halted_origins ON origins (origin) WHERE halted_at IS NOT NULL;
+CREATE INDEX origins_by_budget_key ON origins (budget_key);
 
 -- One archived response: where its WARC record is, and what it was.
 CREATE TABLE pages (
