@@ -1,7 +1,4 @@
-"""Text of a page into values, strictly: what could be read in two ways is a ValueError, never a guess.
-
-How a site writes numbers is a fact about the source, said once (`decimal=","`), and never seen from the single value.
-"""
+"""Numbers, prices, ratings."""
 
 from __future__ import annotations
 

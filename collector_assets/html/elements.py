@@ -1,8 +1,4 @@
-"""Reading HTML strictly: say what a page must hold, and be told when it does not (lexbor; CSS only).
-
-A selector that matches something else than declared raises ValueError: the page fails loudly, which is better than a
-silent wrong value. Every function takes a page or an element of one.
-"""
+"""Elements of a page, their text and attributes."""
 
 from __future__ import annotations
 
