@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationErr
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
-from collector_assets import urls
+from collector_assets import addresses, urls
 from collector_assets.errors import ContractError, NotBuiltYet
 from collector_assets.page import Page
 from collector_assets.record import Record
@@ -260,6 +260,10 @@ class Source(Refusing):
         default=(),
         description="hosts (and their subdomains) that links may lead to; default: the domains of start_urls",
     )
+    allow_addresses: tuple[str, ...] = Field(
+        default=(),
+        description='networks inside that the source may reach, like "127.0.0.1/32" or "10.1.0.0/16"; metadata never',
+    )
     headers: Headers = Field(default_factory=dict, description="request headers; values may be Secret")
     connect_timeout: timedelta = Field(
         default=seconds(10), gt=timedelta(0), description="deadline of connecting, TLS included"
@@ -308,6 +312,7 @@ class Source(Refusing):
         _check_names(self)
         _check_pages(self)
         _check_starts(self)
+        _check_addresses(self)
         _check_headers(self)
         _check_records(self)
         _check_lanes(self)
@@ -516,6 +521,14 @@ def _check_start(source: Source, item: str | Link) -> None:
         )
     if source.scope and not source.in_scope(urls.host(address.url)):
         raise _wrong(source, "scope", f"{url!r} starts outside of it")
+
+
+def _check_addresses(source: Source) -> None:
+    for text in source.allow_addresses:
+        try:
+            addresses.allowed_network(text)
+        except ValueError as error:
+            raise _wrong(source, "allow_addresses", str(error)) from None
 
 
 def _check_headers(source: Source) -> None:

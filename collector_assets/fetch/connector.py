@@ -20,6 +20,8 @@ from aiohttp.connector import Connection
 
 from collector_assets.fetch.egress import Egress
 
+SECOND_ADDRESS_AFTER_S = 0.25
+"""When the next address is tried beside one that does not answer; families take turns (RFC 8305 §5, §8)."""
 KEEP_ALIVE_S = 4.0
 """Common servers close an idle connection after 5 s: a shorter time keeps us from writing into a closing one."""
 
@@ -100,7 +102,12 @@ class Connector(aiohttp.TCPConnector):
 
     def __init__(self, egress: Egress, connections: int) -> None:
         super().__init__(
-            resolver=_Resolver(egress), use_dns_cache=False, limit=connections, keepalive_timeout=KEEP_ALIVE_S
+            resolver=_Resolver(egress),
+            use_dns_cache=False,
+            limit=connections,
+            keepalive_timeout=KEEP_ALIVE_S,
+            happy_eyeballs_delay=SECOND_ADDRESS_AFTER_S,
+            interleave=1,
         )
         self._egress = egress
         self._latest: WeakKeyDictionary[asyncio.Protocol, Attempt] = WeakKeyDictionary()
@@ -116,7 +123,7 @@ class Connector(aiohttp.TCPConnector):
         attempt = current.get()
         if attempt.is_sent:
             raise Resent
-        self._egress.check(req.url.raw_host or "")
+        self._egress.check(req.url.raw_host or "", req.url.port or 0)
         connection = await super().connect(req, traces, timeout)
         while (protocol := connection.protocol) in self._latest and _is_stale(connection):
             connection.close()

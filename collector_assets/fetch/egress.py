@@ -1,20 +1,36 @@
 """Where requests may go: the one question that every byte passes before it leaves the machine (design.md rule 13).
 
-In this release the answer is "only to the demo site". The guard for the open web takes `DemoSiteOnly`'s place.
+A source goes one of two ways: to the demo site and nowhere else, or to the open web through the guard. Neither leads to
+the other, so no page of a stranger can send us to what the demo site's setting names.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from collector_assets import urls
+from collector_assets.addresses import AddressPolicy, Reach
 from collector_assets.errors import ConfigurationError, DestinationRefused
+from collector_assets.fetch.names import Names
+
+BAD_PORTS: Final = frozenset((
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
+    110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531,
+    532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060,
+    5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+))  # fmt: skip
+"""Where mail, shells, files and the like listen: browsers send nothing there either (Fetch standard, "bad port")."""
+
+_NAME: Final = re.compile(r"(?=.{1,254}\Z)(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?\Z")
+_NUMBER: Final = re.compile(r"(?:[0-9]+|0[xX][0-9A-Fa-f]*)\Z")
+"""A last label after which the system's resolver may read an IPv4 address: 2130706433, 127.1, 0x7f.1 (URL standard)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +44,16 @@ class Address:
 class Egress(Protocol):
     """Judges the host of each request, and says which addresses a new connection to it may use."""
 
-    def check(self, host: str) -> None:
-        """Raise DestinationRefused unless requests may go to `host`; asked for each request, so it does no I/O."""
+    def check(self, host: str, port: int) -> None:
+        """Raise DestinationRefused unless requests may go there; asked for each request, so it does no I/O."""
         ...
 
     async def addresses(self, host: str, port: int) -> Sequence[Address]:
         """Checked addresses, the best first; asked for each new connection. Raises DestinationRefused, or OSError."""
+        ...
+
+    def close(self) -> None:
+        """Stop what is under way."""
         ...
 
 
@@ -43,18 +63,70 @@ class DemoSiteOnly:
     def __init__(self, demo_site: str) -> None:
         self._host, self._port = _host_and_port(demo_site)
 
-    def check(self, host: str) -> None:
+    def check(self, host: str, port: int) -> None:  # noqa: ARG002  the demo site has one port
         """No name is looked up and no address is accepted: only names that never leave the machine."""
         if not urls.is_demo(host):
             raise DestinationRefused(f"{host}: this release sends requests to nothing but the demo site")
 
-    async def addresses(self, host: str, port: int) -> Sequence[Address]:  # noqa: ARG002  the demo site has one port
+    async def addresses(self, host: str, port: int) -> Sequence[Address]:
         """The demo site's, for any demo host."""
-        self.check(host)
+        self.check(host, port)
         if _is_literal(self._host):
             return (Address(self._host, self._port),)
         found = await asyncio.get_running_loop().getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         return tuple(Address(str(where[0]), self._port) for *_, where in found)
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+class Guard:
+    """The open web: each host becomes addresses once, each address is judged, and connections go to those.
+
+    Nothing is looked up again after the judgement, so a name that answers differently the next time (DNS rebinding)
+    gains nothing. One address that leads inside refuses the whole name: such an answer is an attack, or not for us.
+    """
+
+    def __init__(self, policy: AddressPolicy, names: Names | None = None) -> None:
+        self._policy, self._names = policy, names or Names()
+
+    def check(self, host: str, port: int) -> None:
+        """Refuse ports of other protocols, addresses that lead inside, and what is no host name at all.
+
+        URLs are parsed after the URL standard long before; this holds also for a host that was not.
+        """
+        if port in BAD_PORTS:
+            raise DestinationRefused(f"{host}: port {port} is not for the web")
+        if _is_literal(host):
+            self._may_use(host, host)
+        elif not _NAME.match(host) or _NUMBER.match(host.removesuffix(".").rpartition(".")[2]):
+            raise DestinationRefused(f"{host[:100]!r} is not a host name")
+        elif urls.is_demo(host.lower().removesuffix(".")):
+            raise DestinationRefused(f"{host}: only a source of the demo site goes to the demo site")
+
+    async def addresses(self, host: str, port: int) -> Sequence[Address]:
+        """The addresses of `host`, all of them judged. Raises DestinationRefused, or `NameUnresolved`."""
+        self.check(host, port)
+        if _is_literal(host):
+            return (Address(host, port),)
+        found = await self._names.addresses(host)
+        usable = [ip for ip in found if self._may_use(ip, host)]
+        if not usable:
+            raise DestinationRefused(f"{host} has no address of the public internet, only {found[0]}")
+        return [Address(ip, port) for ip in usable]
+
+    def _may_use(self, ip: str, host: str) -> bool:
+        """Whether to connect to an address of `host`; DestinationRefused unless it is allowed or harmless."""
+        verdict = self._policy.verdict(ip)
+        if verdict.allowed or (verdict.reach is Reach.NOWHERE and ip != host):
+            return verdict.allowed
+        what = f"{ip} is {verdict.name}" if ip == host else f"{host} has the address {ip}, which is {verdict.name}"
+        who = "only a source that names it in allow_addresses" if verdict.reach is Reach.INSIDE else "no source"
+        raise DestinationRefused(f"{what}: {who} may go there")
+
+    def close(self) -> None:
+        """Stop what is under way."""
+        self._names.close()
 
 
 def _host_and_port(demo_site: str) -> tuple[str, int]:

@@ -21,7 +21,7 @@ from collector_assets import outcome
 from collector_assets.errors import DestinationRefused
 from collector_assets.fetch import FetchRequest, NoResponse, NotSent, Response, Truncated
 from collector_assets.fetch.connector import Attempt, Connector, PermissionOver, Resent, current
-from collector_assets.fetch.egress import DemoSiteOnly
+from collector_assets.fetch.egress import Egress
 from collector_assets.outcome import Outcome
 from collector_assets.request import Secret
 
@@ -51,8 +51,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 class HttpFetcher:
     """One pool of connections; of more than `connections` requests at once, the rest wait for a free connection."""
 
-    def __init__(self, *, user_agent: str, demo_site: str, connections: int) -> None:
-        self._egress = DemoSiteOnly(demo_site)
+    def __init__(self, *, user_agent: str, egress: Egress, connections: int) -> None:
+        self._egress = egress
         self._identity = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": ACCEPT_ENCODING}
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
@@ -77,6 +77,7 @@ class HttpFetcher:
 
     async def close(self) -> None:
         """Close every connection."""
+        self._egress.close()
         if self._session is not None:
             await self._session.close()
             self._session = None

@@ -9,6 +9,7 @@ from collector_assets.contract import Source
 from collector_assets.database import Database, require_current
 from collector_assets.extraction_pool import Helpers
 from collector_assets.fetch import Fetcher
+from collector_assets.fetch.egress import DemoSiteOnly
 from collector_assets.fetch.http import HttpFetcher
 from collector_assets.process import Ahead
 from collector_assets.windows import WindowRow
@@ -48,7 +49,11 @@ class Installation:
         """How to make the fetcher of a source, inside its event loop; refuses a nameless visit to the open web."""
         if not source.is_demo:
             self._require_contact(source.name)
-        return lambda: HttpFetcher(user_agent=self._user_agent, demo_site=self._demo_site, connections=source.in_flight)
+        return lambda: HttpFetcher(
+            user_agent=self._user_agent,
+            egress=DemoSiteOnly(self._demo_site),
+            connections=source.in_flight,
+        )
 
     def ahead(self, source: Source, window: WindowRow, locator: str | None) -> Ahead:
         """Helpers that may start while this window's last pages come; those of an earlier window are ended."""

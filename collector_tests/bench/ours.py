@@ -13,6 +13,7 @@ from collector_assets import collect, discover, process, publish, registry
 from collector_assets.archive import LocalArchive
 from collector_assets.contract import replace
 from collector_assets.database import Database
+from collector_assets.fetch.egress import DemoSiteOnly
 from collector_assets.fetch.http import HttpFetcher
 from collector_assets.status import window_status
 from collector_assets.window import Window
@@ -41,7 +42,7 @@ def main() -> None:
         return result
 
     def fetcher() -> HttpFetcher:
-        return HttpFetcher(user_agent="bench/1", demo_site=wish.site, connections=source.in_flight)
+        return HttpFetcher(user_agent="bench/1", egress=DemoSiteOnly(wish.site), connections=source.in_flight)
 
     watch = Stopwatch(wish.postgres)
     with Database(wish.dsn) as database:

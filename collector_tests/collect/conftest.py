@@ -17,6 +17,7 @@ from collector_assets.contract import Budget, Source, replace, seconds
 from collector_assets.database import Database
 from collector_assets.demo import DemoSite
 from collector_assets.demo.arrivals import Arrival
+from collector_assets.fetch.egress import DemoSiteOnly
 from collector_assets.fetch.http import HttpFetcher
 from collector_assets.sources.shop import SHOP
 from collector_assets.status import WindowStatus, window_row, window_status
@@ -54,7 +55,7 @@ class Hands:
         return LocalArchive(self.folder)
 
     def fetcher(self) -> HttpFetcher:
-        return HttpFetcher(user_agent=USER_AGENT, demo_site=self.site.address, connections=32)
+        return HttpFetcher(user_agent=USER_AGENT, egress=DemoSiteOnly(self.site.address), connections=32)
 
     def open(self, source: Source, window: Window = TODAY) -> discover.Opened:
         return discover.open_window(source, window, self.database)

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from collector_assets.fetch import Fetcher, FetchRequest, NoResponse, NotSent, Response
+from collector_assets.fetch.egress import DemoSiteOnly
 from collector_assets.fetch.http import HttpFetcher
 
 Result = TypeVar("Result")
@@ -44,7 +45,7 @@ def asked(path: str = "/", **changes: Any) -> FetchRequest:
 
 
 def http_fetcher(address: str, connections: int = 8) -> Fetcher:
-    return HttpFetcher(user_agent=USER_AGENT, demo_site=address, connections=connections)
+    return HttpFetcher(user_agent=USER_AGENT, egress=DemoSiteOnly(address), connections=connections)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +106,17 @@ class Speaker:
 
 @contextmanager
 def speaking(
-    *says: bytes | tuple[bytes, ...], resets: bool = False, waits: bool = True, tls: ssl.SSLContext | None = None
+    *says: bytes | tuple[bytes, ...],
+    resets: bool = False,
+    waits: bool = True,
+    tls: ssl.SSLContext | None = None,
+    port: int = 0,
 ) -> Iterator[Speaker]:
-    """Serve on a free port; of a tuple, each piece travels alone.
+    """Serve on a port, a free one if none is said; of a tuple, each piece travels alone.
 
     `resets`: end with RST. Without `waits` it speaks before it was asked.
     """
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server(("127.0.0.1", port)) as listening:
         speaker = Speaker(address=f"127.0.0.1:{listening.getsockname()[1]}")
 
         def serve() -> None:

@@ -48,7 +48,7 @@ class TestRefusal:
 
     def test_is_an_error_for_a_person(self):
         with pytest.raises(DestinationRefused, match=r"^bank\.example: this release sends requests to nothing but"):
-            DemoSiteOnly("127.0.0.1:8765").check("bank.example")
+            DemoSiteOnly("127.0.0.1:8765").check("bank.example", 80)
 
 
 class TestDemoSite:
