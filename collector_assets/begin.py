@@ -71,7 +71,7 @@ def run(
         (location,) = place.append([exchange_of(answer, request)])
     finally:
         place.close()
-    page = fresh_page(request, answer, today, probe.max_decoded_bytes)
+    page = fresh_page(request, answer, today, probe)
     code, shape, stored, found = _draft(page, probe, start=today.key)
     case = case_folder / stored.kind
     _write(file, code, case, stored, found)

@@ -49,8 +49,8 @@ def find(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob(f"*/{FACTS}"))
 
 
-def page_of(case: Path) -> Page:
-    """The stored page of a case; `ConfigurationError` when the folder is none."""
+def page_of(case: Path, source: Source) -> Page:
+    """The stored page of a case of a source; `ConfigurationError` when the folder is none."""
     try:
         facts = json.loads((case / FACTS).read_text("utf-8"))
         body = next(path for path in (case / "page.html", case / "body.json") if path.exists())
@@ -61,7 +61,8 @@ def page_of(case: Path) -> Page:
         facts["fetched_at"] = datetime.fromisoformat(facts["fetched_at"])
     if "window" in facts:
         facts["window"] = _window(facts["window"])
-    return page(body.read_bytes(), **facts)
+    kind = facts.get("kind", "detail")
+    return page(body.read_bytes(), encoding=source.encoding_of(kind) if kind in source.kind_map else None, **facts)
 
 
 def page(
@@ -105,7 +106,7 @@ def outcomes(source: Source, stored: Page) -> dict[str, Any]:
 
 def differences(source: Source, case: Path) -> dict[str, dict[str, Any]]:
     """Where what comes of a case's page is not what its files say: {"records": {"expected": …, "found": …}}."""
-    found, expected = outcomes(source, page_of(case)), _expected(case)
+    found, expected = outcomes(source, page_of(case, source)), _expected(case)
     if "error" in expected and expected["error"]["says"] in found.get("error", {}).get("says", ""):
         found["error"]["says"] = expected["error"]["says"]
     if "error" in found and "error" not in expected:
@@ -120,7 +121,7 @@ def differences(source: Source, case: Path) -> dict[str, dict[str, Any]]:
 
 def accept(source: Source, case: Path) -> tuple[str, ...]:
     """Write down what comes of the page now as what must come of it; the names of the files."""
-    return expect(case, outcomes(source, page_of(case)))
+    return expect(case, outcomes(source, page_of(case, source)))
 
 
 def expect(case: Path, found: Mapping[str, Any]) -> tuple[str, ...]:

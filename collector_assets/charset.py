@@ -1,21 +1,23 @@
 """From bytes to text as browsers do it: WHATWG labels and decoders, in the order BOM, header, meta, evidence.
 
-Where it differs from a browser: a `<meta>` anywhere in the page counts (a browser decodes again when it meets a late
-one), labels that the standard maps to "replacement" are unknown, and bytes that nothing declares are UTF-8 if they are
-valid as such, before any legacy default.
+Where it differs from a browser: a source may say that the header lies (`Kind.encoding`, after the BOM); a `<meta>`
+anywhere in the page counts (a browser decodes again when it meets a late one); labels that the standard maps to
+"replacement" are passed over, in doubt; and bytes that nothing declares are UTF-8 if they are valid as such, before any
+legacy default. What is XML by its type has an XML declaration and no meta.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 SUSPECT: Final = "encoding_suspect"
-"""Flag: the bytes do not fit the charset that was used, or nothing said which one it is. The text may hold U+FFFD."""
+"""Flag: the bytes do not fit the charset that was used, or fit UTF-8 as well as the one that was declared, or nothing
+said which one it is. The text may hold U+FFFD."""
 DEFAULT: Final = "windows-1252"
 
 # Name in the Encoding Standard, the Python codec that decodes it (repaired by `_repair` below), the labels besides the
@@ -63,7 +65,12 @@ shift_jis cp932 csshiftjis ms932 ms_kanji shift-jis sjis windows-31j x-sjis
 euc-kr cp949 cseuckr csksc56011987 iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949
 utf-16be utf-16-be unicodefffe
 utf-16le utf-16-le csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16
+x-user-defined latin-1
 """
+_REPLACED: Final = frozenset(
+    {"csiso2022kr", "hz-gb-2312", "iso-2022-cn", "iso-2022-cn-ext", "iso-2022-kr", "replacement"}
+)
+"""Labels of the encoding "replacement": stateful, hence never decoded on the web."""
 
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 
@@ -79,18 +86,26 @@ class Text:
     flags: frozenset[str] = frozenset()
 
 
-def decode(body: bytes, content_type: str = "") -> Text:
-    """The body as text; never fails. `content_type` is the header's value."""
-    for mark, encoding in _BOMS:
+def decode(body: bytes, content_type: str = "", *, encoding: str | None = None) -> Text:
+    """The body as text; never fails. `content_type` is the header's value; `encoding` a label that is known better."""
+    for mark, marked in _BOMS:
         if body.startswith(mark):
-            return _read(body[len(mark) :], encoding)
-    declared = _of_header(content_type)
-    if declared:
-        return _read(body, declared)
-    declared = of_meta(body) if may_have_meta(content_type) else None
-    if declared:
-        return _read(body, declared)
-    return _by_evidence(body)
+            return _read(body[len(mark) :], marked)
+    if encoding and (known := encoding_of(encoding)):
+        return _read(body, known)
+    labels = list(_of_header(content_type))
+    declared = _first_known(labels)
+    if not declared and may_have_meta(content_type):
+        declared = _of_xml_declaration(body) if _is_xml(content_type) else of_meta(body)
+    found = _as_declared(body, declared) if declared else _by_evidence(body)
+    return _doubted(found) if not declared and _REPLACED.intersection(labels) else found
+
+
+def encode(text: str, encoding: str) -> bytes:
+    """The text in an encoding as a browser sends it in a form: what it lacks as `&#1234;`, UTF-16 as UTF-8."""
+    if encoding in _NEVER_SENT:
+        encoding = "utf-8"
+    return text.encode(_codecs()[encoding], "xmlcharrefreplace")
 
 
 def encoding_of(label: str) -> str | None:
@@ -103,9 +118,15 @@ def encoding_of(label: str) -> str | None:
 _PARAMETER: Final = re.compile(r"""(?:^|[;,\s])charset\s*=\s*["']?\s*([^\s"';,]+)""", re.IGNORECASE)
 
 
-def _of_header(content_type: str) -> str | None:
-    """The first charset parameter that is a label; quotes, doubled headers and rubbish are passed over."""
-    return _first_known(found[1] for found in _PARAMETER.finditer(content_type))
+def _of_header(content_type: str) -> Iterator[str]:
+    """The charset parameters; quotes and doubled headers are no obstacle."""
+    return (found[1].lower() for found in _PARAMETER.finditer(content_type))
+
+
+def _is_xml(content_type: str) -> bool:
+    """XML that is no XHTML: a meta in it is somebody else's markup, in a CDATA section."""
+    mime = content_type.partition(";")[0].strip().lower()
+    return mime in ("text/xml", "application/xml") or (mime.endswith("+xml") and "xhtml" not in mime)
 
 
 def may_have_meta(content_type: str) -> bool:
@@ -127,10 +148,18 @@ _XML_DECLARATION: Final = re.compile(rb"""\s*<\?xml\b[^>]*?\bencoding\s*=\s*["']
 def of_meta(body: bytes) -> str | None:
     """The encoding that the page itself declares: in a meta element wherever it is, else in its XML declaration."""
     found = _first_known(_meta_labels(body)) if _META_AT_ALL.search(body) else None
-    if not found:
-        declaration = _XML_DECLARATION.match(body)
-        found = encoding_of(declaration[1].decode("latin-1")) if declaration else None
-    # It was read as ASCII, so it cannot be UTF-16 (HTML standard, "prescan a byte stream").
+    if found == "x-user-defined":
+        return DEFAULT
+    return _as_ascii(found) if found else _of_xml_declaration(body)
+
+
+def _of_xml_declaration(body: bytes) -> str | None:
+    declaration = _XML_DECLARATION.match(body)
+    return _as_ascii(encoding_of(declaration[1].decode("latin-1"))) if declaration else None
+
+
+def _as_ascii(found: str | None) -> str | None:
+    """What was read as ASCII cannot be UTF-16 (HTML standard, "prescan a byte stream to determine its encoding")."""
     return "utf-8" if found in ("utf-16le", "utf-16be") else found
 
 
@@ -165,7 +194,7 @@ def _metas(body: bytes) -> Iterator[bytes]:
         at = end.end()
 
 
-def _first_known(labels: Iterator[str]) -> str | None:
+def _first_known(labels: Iterable[str]) -> str | None:
     return next((found for found in map(encoding_of, labels) if found), None)
 
 
@@ -173,13 +202,37 @@ def _first_known(labels: Iterator[str]) -> str | None:
 
 
 _JIS: Final = frozenset({"euc-jp", "iso-2022-jp"})
+_NEVER_SENT: Final = frozenset({"utf-16le", "utf-16be", "x-user-defined"})
+"""The standard's output encoding of UTF-16 is UTF-8; of x-user-defined there is no Python codec."""
+_UNLIKE_UTF_8: Final = frozenset({"utf-8", "utf-16le", "utf-16be", "iso-2022-jp"})
+"""Encodings of which UTF-8 cannot be mistaken for one."""
 _WIDE: Final = dict(zip(map(ord, "〜‖−¢£¬"), "～∥－￠￡￢", strict=True))  # noqa: RUF001
 """Where the standard's table of JIS X 0208 is Microsoft's and Python's is not."""
+_USER_DEFINED: Final = {byte: 0xF700 + byte for byte in range(0x80, 0x100)}
 
 
 def _read(body: bytes, encoding: str) -> Text:
     text, is_clean = _decoded(body, encoding)
     return Text(text=text, encoding=encoding, flags=frozenset() if is_clean else frozenset({SUSPECT}))
+
+
+def _as_declared(body: bytes, encoding: str) -> Text:
+    """As declared, as browsers do; in doubt where the bytes are UTF-8 beyond ASCII and declared otherwise."""
+    found = _read(body, encoding)
+    is_doubtful = encoding not in _UNLIKE_UTF_8 and not body.isascii() and _is_utf_8(body)
+    return _doubted(found) if is_doubtful else found
+
+
+def _doubted(found: Text) -> Text:
+    return Text(text=found.text, encoding=found.encoding, flags=frozenset({SUSPECT}))
+
+
+def _is_utf_8(body: bytes) -> bool:
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _by_evidence(body: bytes) -> Text:
@@ -200,7 +253,11 @@ def _decoded(body: bytes, encoding: str) -> tuple[str, bool]:
     except UnicodeDecodeError:
         text = body.decode(codec, "whatwg")
         is_clean = "\ufffd" not in text
-    return (text.translate(_WIDE) if encoding in _JIS else text), is_clean
+    if encoding in _JIS:
+        text = text.translate(_WIDE)
+    elif encoding == "x-user-defined":
+        text = text.translate(_USER_DEFINED)
+    return text, is_clean
 
 
 def _repair(error: UnicodeError) -> tuple[str, int]:

@@ -19,16 +19,17 @@ from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationErr
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
-from collector_assets import addresses, urls
+from collector_assets import addresses, charset, urls
 from collector_assets.errors import ContractError, NotBuiltYet
 from collector_assets.page import Page
-from collector_assets.record import Record
+from collector_assets.record import Record, Unreadable, attempt
 from collector_assets.request import Link, Secret
 from collector_assets.window import Cron, Daily, Hourly, Schedule, Window
 
 __all__ = [
     "FOREVER", "Budget", "Cron", "Daily", "Expect", "FromFile", "FromQuery", "FromSource", "Hourly", "Kind", "Link",
-    "Page", "Record", "Retention", "Secret", "Session", "Source", "days", "hours", "minutes", "replace", "seconds",
+    "Page", "Record", "Retention", "Secret", "Session", "Source", "Unreadable", "attempt", "days", "hours", "minutes",
+    "replace", "seconds",
 ]  # fmt: skip
 
 STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, extra="forbid")
@@ -153,6 +154,9 @@ class Kind(Refusing):
     stop_after_known: int | None = Field(
         default=None, ge=1, description="known items in a row that end a listing chain (issue C)"
     )
+    encoding: str | None = Field(
+        default=None, description="the charset of pages whose header says another; without it the source's"
+    )
     on_status: Mapping[int, Literal["gone", "not_yet", "fail", "skip"]] = Field(
         default_factory=dict, description="what a status means for this kind (issue C)"
     )
@@ -265,6 +269,10 @@ class Source(Refusing):
         description='networks inside that the source may reach, like "127.0.0.1/32" or "10.1.0.0/16"; metadata never',
     )
     headers: Headers = Field(default_factory=dict, description="request headers; values may be Secret")
+    encoding: str | None = Field(
+        default=None,
+        description="the charset of a site that declares a wrong one; raise extractor_version to read pages again",
+    )
     connect_timeout: timedelta = Field(
         default=seconds(10), gt=timedelta(0), description="deadline of connecting, TLS included"
     )
@@ -314,6 +322,7 @@ class Source(Refusing):
         _check_starts(self)
         _check_addresses(self)
         _check_headers(self)
+        _check_encodings(self)
         _check_records(self)
         _check_lanes(self)
         _check_times(self)
@@ -389,6 +398,10 @@ class Source(Refusing):
         """What the budget counts a request to this URL against."""
         host = urls.host(url)
         return host if self.budget.per == "host" else urls.domain(host)
+
+    def encoding_of(self, kind: str) -> str | None:
+        """The charset that pages of a kind are known to be in, whatever they declare."""
+        return self.kind_map[kind].encoding or self.encoding
 
     def lane_weight(self, lane: str) -> int:
         """A lane's weight; one that is not named weighs "*"."""
@@ -545,6 +558,16 @@ def _check_headers(source: Source) -> None:
                 raise _wrong(source, "headers", f"{name} is ours to say: a source cannot set it")
             if isinstance(value, str) and (value.strip() != value or not value.isprintable()):
                 raise _wrong(source, "headers", f"the value of {name} has control characters, or blanks around it")
+
+
+def _check_encodings(source: Source) -> None:
+    for field, label in (("encoding", source.encoding), *_kind_encodings(source)):
+        if label is not None and charset.encoding_of(label) is None:
+            raise _wrong(source, field, f"{label!r} is no encoding of the web, like 'utf-8' or 'windows-1252'")
+
+
+def _kind_encodings(source: Source) -> Iterator[tuple[str, str | None]]:
+    return ((f"kinds[{name!r}].encoding", kind.encoding) for name, kind in source.kinds.items())
 
 
 def _wrong(source: Source, field: str, problem: str) -> ContractError:

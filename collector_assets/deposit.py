@@ -143,7 +143,7 @@ class Depositor:
         try:
             answer = item.answer
             assert isinstance(answer, Response)  # noqa: S101  only a page is followed
-            page = fresh_page(item.lease, answer, self._window.window, self._source.max_decoded_bytes)
+            page = fresh_page(item.lease, answer, self._window.window, self._source)
             return links.of_page(self._source, page, item.lease.depth), ""
         except Exception as error:  # noqa: BLE001  a source's code or a page beyond its limits; one page, not the batch
             return None, explain(error)
@@ -243,12 +243,13 @@ def _texts(answer: Response) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), clean_text(value.decode("latin-1"))) for name, value in answer.headers]
 
 
-def fresh_page(asked: Lease | NewRequest, answer: Response, window: Window, limit: int) -> Page:
+def fresh_page(asked: Lease | NewRequest, answer: Response, window: Window, source: Source) -> Page:
     """An answer as a source's code sees it, before it is stored; `DecodingError` when it cannot be decoded."""
     headers = header_map(_texts(answer))
-    decoded = decoding.decode(answer.body, headers.get("content-encoding", ""), limit=limit)
+    decoded = decoding.decode(answer.body, headers.get("content-encoding", ""), limit=source.max_decoded_bytes)
     return Page(
         url=asked.url, final_url=answer.final_url, status=answer.status, headers=headers, body=decoded.body,
         fetched_at=answer.fetched_at, window=window, kind=asked.kind, entity=asked.entity, lane=asked.lane,
-        referrer=asked.referrer, hints=asked.hints, flags=tuple(decoded.flags),
+        referrer=asked.referrer, hints=asked.hints, flags=decoded.flags,
+        encoding=source.encoding_of(asked.kind),
     )  # fmt: skip

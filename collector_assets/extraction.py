@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any, Final
 
-from collector_assets import pages, staging
+from collector_assets import charset, pages, staging
 from collector_assets.archive import Archive
 from collector_assets.columns import Unfit
 from collector_assets.contract import Source
@@ -23,9 +23,19 @@ from collector_assets.errors import BrokenRecord
 from collector_assets.outcome import Outcome
 from collector_assets.page import Location, Page
 from collector_assets.pages import StoredPage
-from collector_assets.record import Record
+from collector_assets.record import Record, Unreadable
 from collector_assets.staging import Group, Piece
-from collector_assets.validation import Candidate, Judge, Origin, Reason, Reject, entity_of, reject
+from collector_assets.validation import (
+    Candidate,
+    Judge,
+    Origin,
+    Reason,
+    Reject,
+    entity_of,
+    reason_of,
+    reject,
+    unreadable_in,
+)
 from collector_assets.window import Window
 
 ROWS_AT_ONCE: Final = 2_000
@@ -51,6 +61,15 @@ class _Failed:
     reason: str
 
 
+@dataclass(slots=True, kw_only=True)
+class _Tally:
+    """What came of one page so far."""
+
+    yielded: int = 0
+    failed: _Failed | None = None
+    flags: frozenset[str] = frozenset()
+
+
 class Extraction:
     """Reads pages of one window by one source."""
 
@@ -72,44 +91,47 @@ class Extraction:
         yield self._piece(waiting)
 
     def _read_page(self, stored: StoredPage, waiting: _Waiting) -> Iterator[Piece]:
-        yielded, failed = 0, None
-        origin = Origin(
-            page_id=stored.page_id, request_id=stored.request_id, collected_at=stored.fetched_at, late=stored.late
-        )
-        for item in self._items(stored):
-            if isinstance(item, _Failed):
-                failed = item
-                break
-            self._take(Candidate(origin=origin, ordinal=yielded, values=item), waiting)
-            yielded += 1
+        tally = _Tally()
+        for candidate in self._candidates(stored, tally):
+            self._take(candidate, waiting)
+            tally.yielded += 1
             if waiting.number >= ROWS_AT_ONCE:
                 yield self._piece(waiting)
+        failed = tally.failed
         waiting.pages.append(
             staging.page_line(
                 page_id=stored.page_id,
                 request_id=stored.request_id,
                 may_be_empty=self._source.kind_map[stored.kind].may_be_empty,
                 moves=self._moves(stored),
-                yielded=yielded,
+                yielded=tally.yielded,
+                flags=tally.flags,
                 outcome=failed and failed.outcome,
                 reason=failed and failed.reason,
             )
         )
 
-    def _items(self, stored: StoredPage) -> Iterator[Any]:
-        """What the extractor yields; in the end, if it came to that, how it failed."""
+    def _candidates(self, stored: StoredPage, tally: _Tally) -> Iterator[Candidate]:
+        """What the extractor yields; in the end the tally says how it failed, if it came to that."""
+        page = None
         try:
-            items = self._extract(self._open(stored))
-            yield from items
+            page = self._open(stored)
+            origin = _origin(stored, tally.flags)
+            for ordinal, values in enumerate(self._extract(page)):
+                if page.flags_seen != tally.flags:  # the text is decoded when it is first asked for
+                    tally.flags = page.flags_seen
+                    origin = _origin(stored, tally.flags)
+                yield Candidate(origin=origin, ordinal=ordinal, values=values)
         except DecodingError as error:
-            yield _Failed(outcome=error.outcome, reason=error.reason)
+            tally.failed = _Failed(outcome=error.outcome, reason=error.reason)
         except BrokenRecord as error:
-            yield _Failed(outcome=Outcome.EXTRACTION_FAILED, reason=f"broken record: {error}")
+            tally.failed = _Failed(outcome=Outcome.EXTRACTION_FAILED, reason=f"broken record: {error}")
         except Exception as error:  # noqa: BLE001  the source's code: whatever it does costs one page
-            yield _Failed(outcome=Outcome.EXTRACTION_FAILED, reason=explain(error))
+            tally.failed = _Failed(outcome=Outcome.EXTRACTION_FAILED, reason=explain(error))
+        tally.flags = page.flags_seen if page else tally.flags
 
     def _open(self, stored: StoredPage) -> Page:
-        return pages.page_of(stored, self._archive.read(stored.location), self._window, self._source.max_decoded_bytes)
+        return pages.page_of(stored, self._archive.read(stored.location), self._window, self._source)
 
     def _extract(self, page: Page) -> Iterator[Any]:
         extract = self._source.kind_map[page.kind].extract
@@ -129,6 +151,8 @@ class Extraction:
         record_type = item.type if isinstance(item, Record) else self._only_type
         if record_type not in self._judges:
             said = Reason(column=None, check="record_type_is_declared", value=record_type and str(record_type)[:200])
+            if isinstance(item, Unreadable):  # of which type it would have been, nobody knows
+                said = reason_of(item, column=None)
             waiting.rows.append(staging.reject_line(reject(_bare(row), str(record_type or ""), said)))
         elif self._source.combine is None:
             waiting.candidates[record_type].append(_bare(row))
@@ -139,6 +163,9 @@ class Extraction:
     def _keep_raw(self, row: Candidate, record_type: str, waiting: _Waiting) -> None:
         field = self._judges[record_type].entity_field
         bare = _bare(row)
+        if unreadable := unreadable_in(bare.values):
+            waiting.rows.append(staging.reject_line(reject(bare, record_type, *unreadable)))
+            return
         try:
             if not isinstance(bare.values, Mapping):
                 raise Unfit("is_a_mapping")  # noqa: TRY301
@@ -189,6 +216,16 @@ class Extraction:
             yield staging.good_line(row, record_type, combined=combined)
         for reject_ in judged.rejects:
             yield staging.reject_line(reject_, combined=combined)
+
+
+def _origin(stored: StoredPage, flags: frozenset[str]) -> Origin:
+    return Origin(
+        page_id=stored.page_id,
+        request_id=stored.request_id,
+        collected_at=stored.fetched_at,
+        late=stored.late,
+        suspect=charset.SUSPECT in flags,
+    )
 
 
 def explain(error: BaseException) -> str:

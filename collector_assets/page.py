@@ -83,6 +83,7 @@ class Page:
         referrer: str | None = None,
         hints: Mapping[str, Any] | None = None,
         flags: Iterable[str] = (),
+        encoding: str | None = None,
     ) -> None:
         self.url = url
         """As asked for."""
@@ -109,6 +110,7 @@ class Page:
         self.hints: Mapping[str, Any] = hints or {}
         """Values seen where the link was found."""
         self._flags = frozenset(flags)
+        self._known_encoding = encoding
 
     def open(self) -> BinaryIO:
         """The decoded bytes as a stream."""
@@ -119,17 +121,29 @@ class Page:
         """What is doubtful about the bytes: `content_encoding_mislabelled`, `trailing_bytes`, `encoding_suspect`."""
         return self._flags | self._decoded.flags
 
+    @property
+    def flags_seen(self) -> frozenset[str]:
+        """`flags` as far as the page was read: text that nobody asked for is not decoded to know them."""
+        return self.flags if "_decoded" in self.__dict__ else self._flags
+
     @cached_property
     def text(self) -> str:
-        """The body as text, by BOM, header, meta and evidence, in this order (`charset.py`); without NUL characters."""
+        """The body as text, by BOM, the source's `encoding`, header, meta and evidence, in this order. Without NULs."""
         return self._decoded.text.replace("\0", "")
 
     @cached_property
     def _decoded(self) -> charset.Text:
-        return charset.decode(self.body, self.headers.get("content-type", ""))
+        return charset.decode(self.body, self.headers.get("content-type", ""), encoding=self._known_encoding)
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of `text`, by its name in the Encoding Standard."""
+        return self._decoded.encoding
 
     def json(self) -> Any:
         """The body as JSON; ValueError when it is not."""
+        if self._known_encoding:
+            return json.loads(self.text)
         try:
             return json.loads(self.body)
         except UnicodeDecodeError:  # not in UTF-8, against RFC 8259, but perhaps as its header says

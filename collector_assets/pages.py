@@ -13,6 +13,7 @@ from typing import Any, Final
 from psycopg.rows import dict_row
 
 from collector_assets import decoding
+from collector_assets.contract import Source
 from collector_assets.database import Connection, statements
 from collector_assets.outcome import Outcome
 from collector_assets.page import Location, Page, StoredResponse, header_map
@@ -154,12 +155,12 @@ def count(connection: Connection, source: str, window_start: datetime) -> PageCo
     return PageCounts(**row)
 
 
-def page_of(stored: StoredPage, response: StoredResponse, window: Window, max_decoded_bytes: int) -> Page:
+def page_of(stored: StoredPage, response: StoredResponse, window: Window, source: Source) -> Page:
     """The page as an extractor sees it; `DecodingError` when its bytes are cut, or not decodable within the limit."""
     if response.truncated:
         raise decoding.DecodingError(Outcome.TRUNCATED, f"the archived body is cut ({response.truncated})")
     headers = header_map(response.headers)
-    decoded = decoding.decode(response.body, headers.get("content-encoding", ""), limit=max_decoded_bytes)
+    decoded = decoding.decode(response.body, headers.get("content-encoding", ""), limit=source.max_decoded_bytes)
     return Page(
         url=stored.url,
         final_url=stored.final_url,
@@ -174,6 +175,7 @@ def page_of(stored: StoredPage, response: StoredResponse, window: Window, max_de
         referrer=stored.referrer,
         hints=stored.hints,
         flags=decoded.flags.union(stored.flags),
+        encoding=source.encoding_of(stored.kind),
     )
 
 

@@ -328,10 +328,11 @@ def findings(totals: Totals, expect: Expect) -> tuple[Finding, ...]:
             message=f"{totals.unreadable} of {totals.pages} pages could not be read ({unreadable:.1%}; "
             f"{expect.max_error_rate:.1%} is allowed)"
             if totals.unreadable
-            else f"{totals.pages} pages were read",
+            else f"{totals.pages} pages were read{_doubts(totals)}",
             details={
                 "unreadable": totals.unreadable,
                 "pages": totals.pages,
+                "flags": dict(totals.flags),
                 "max_error_rate": expect.max_error_rate,
                 "problems": [dict(problem) for problem in totals.problems],
             },
@@ -386,6 +387,10 @@ def findings(totals: Totals, expect: Expect) -> tuple[Finding, ...]:
             },
         ),
     )
+
+
+def _doubts(totals: Totals) -> str:
+    return "".join(f"; {number} with {flag}" for flag, number in sorted(totals.flags.items()))
 
 
 def _counts(totals: Totals) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from collector_assets import charset
 from collector_assets.contract import Source
 from collector_assets.page import Page
 from collector_assets.record import Record
-from collector_assets.validation import Candidate, Good, Judge, Origin, Reason, Reject, entity_of, reject
+from collector_assets.validation import Candidate, Good, Judge, Origin, Reason, Reject, entity_of, reject, unreadable_in
 
 MOST_ROWS: Final = 10_000
 """Rows of a page that are looked at."""
@@ -65,13 +66,16 @@ def take(source: Source, page: Page) -> Sample:
 
 
 def _by_type(source: Source, page: Page, items: Iterable[Any], sample: Sample) -> dict[str, list[Candidate]]:
-    origin = Origin(page_id=0, request_id=0, collected_at=page.fetched_at)
+    origin = Origin(page_id=0, request_id=0, collected_at=page.fetched_at, suspect=charset.SUSPECT in page.flags_seen)
     only = next(iter(source.schemas)) if len(source.schemas) == 1 else ""
     found: dict[str, list[Candidate]] = defaultdict(list)
     for ordinal, item in enumerate(items):
         record_type, values = (item.type, item.values) if isinstance(item, Record) else (only, item)
         row = Candidate(origin=origin, ordinal=ordinal, values=values)
-        if record_type in source.schemas:
+        unreadable = unreadable_in(values) if source.combine or not record_type else []
+        if unreadable:
+            sample.rejects.append(reject(row, record_type, *unreadable))
+        elif record_type in source.schemas:
             found[record_type].append(row)
         else:
             said = Reason(column=None, check="record_type_is_declared", value=str(record_type)[:200])

@@ -7,7 +7,7 @@ once and never parsed again on its way into the database. The tables go when the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -66,6 +66,8 @@ class Totals:
     """By record type."""
     outcomes: Mapping[str, int]
     """Pages by outcome."""
+    flags: Mapping[str, int]
+    """Pages by what is doubtful about their bytes or text."""
     reasons: Sequence[Mapping[str, Any]]
     """Up to ten kinds of reasons, most frequent first: check, column, count and one value."""
     problems: Sequence[Mapping[str, Any]]
@@ -123,8 +125,9 @@ def raw_line(row: Candidate, record_type: str, entity: str) -> str:
     origin = row.origin
     data = json.dumps(_tagged(row.values))
     return _line(
-        origin.page_id, origin.request_id, row.ordinal, record_type, entity, origin.collected_at, origin.late, data
-    )
+        origin.page_id, origin.request_id, row.ordinal, record_type, entity, origin.collected_at, origin.late,
+        origin.suspect, data,
+    )  # fmt: skip
 
 
 def page_line(
@@ -134,11 +137,13 @@ def page_line(
     may_be_empty: bool,
     moves: bool,
     yielded: int,
+    flags: Iterable[str] = (),
     outcome: Outcome | None = None,
     reason: str | None = None,
 ) -> str:
     """A page that was read; `outcome` only when it could not be, `moves` when the verdict is its request's."""
-    return _line(page_id, request_id, may_be_empty, moves, yielded, outcome, reason and clean_text(reason)[:500])
+    words = "{" + ",".join(sorted(flags)) + "}"
+    return _line(page_id, request_id, may_be_empty, moves, yielded, words, outcome, reason and clean_text(reason)[:500])
 
 
 def _copy(connection: Connection, statement: LiteralString, lines: bytes) -> None:
@@ -191,12 +196,13 @@ def _group(record_type: str, entity: str, rows: list[Any]) -> Group:
     return Group(
         record_type=record_type,
         entity=entity,
-        rows=[_untagged(json.loads(row[7])) for row in rows],
+        rows=[_untagged(json.loads(row[8])) for row in rows],
         origin=Origin(
             page_id=newest[2],
             request_id=min(row[3] for row in rows),
             collected_at=newest[5],
             late=any(row[6] for row in rows),
+            suspect=any(row[7] for row in rows),
         ),
         ordinal=min(row[4] for row in rows if row[2] == newest[2]),
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from collector_assets import charset, errand, links, pages, sample
+from collector_assets import errand, links, pages, sample
 from collector_assets.archive import Archive
 from collector_assets.contract import Kind, Source
 from collector_assets.database import Database
@@ -119,7 +119,7 @@ def of_archive(
         url=stored.url, kind=stored.kind, origin=f"the archive: window {window.key}, page {stored.page_id}"
     )
     try:
-        page = pages.page_of(stored, archive.read(stored.location), window, source.max_decoded_bytes)
+        page = pages.page_of(stored, archive.read(stored.location), window, source)
     except (DecodingError, BrokenRecord) as error:
         trial.say("decode", Verdict.FAILED, str(error))
     else:
@@ -201,7 +201,7 @@ def _fetched(
         return None
     trial.say("fetch", Verdict.PASSED, f"{got.status}, {len(got.body):,} bytes in {answer.seconds:.2f} s")
     try:
-        page = fresh_page(request, got, window, source.max_decoded_bytes)
+        page = fresh_page(request, got, window, source)
     except DecodingError as error:
         trial.say("decode", Verdict.FAILED, str(error))
         return None
@@ -211,8 +211,7 @@ def _fetched(
 
 def _decoded(page: Page, trial: PageTrial) -> None:
     coding = page.headers.get("content-encoding") or "no coding"
-    encoding = charset.decode(page.body, page.headers.get("content-type", "")).encoding
-    said = f"{page.headers.get('content-type', 'no type')}, {coding}, {len(page.body):,} bytes, text in {encoding}"
+    said = f"{page.headers.get('content-type', 'no type')}, {coding}, {len(page.body):,} bytes, text in {page.encoding}"
     doubts = sorted(page.flags)
     trial.say("decode", Verdict.WARNED if doubts else Verdict.PASSED, "; ".join([said, *doubts]))
 
@@ -286,7 +285,7 @@ def _checked(source: Source, taken: Sample, trial: PageTrial) -> None:
     totals = Totals(
         pages=1, unread=0, yielded=taken.yielded, accounted=taken.yielded, rejects=len(taken.rejects) + len(repeated),
         duplicates=len(repeated), cleaned=0, records={"all": len(taken.records) - len(repeated)},
-        outcomes={Outcome.OK: 1}, reasons=(), problems=(),
+        outcomes={Outcome.OK: 1}, flags={}, reasons=(), problems=(),
     )  # fmt: skip
     for finding in findings(totals, source.expect):
         if finding.check in ("reject_rate_within_limit", "entities_unique"):

@@ -21,7 +21,8 @@ from collector_assets import columns
 from collector_assets.columns import Column, Unfit, is_missing, json_text, plain, shown, shown_json, text_json
 from collector_assets.contract import Source
 from collector_assets.errors import ContractError
-from collector_assets.storable import clean_text
+from collector_assets.record import Unreadable
+from collector_assets.storable import REPLACEMENT, clean_text
 
 MAX_ENTITY: Final = 500
 """Characters of an entity: it is part of index keys, which Postgres bounds at 2,704 bytes."""
@@ -38,6 +39,8 @@ class Origin:
     request_id: int
     collected_at: datetime
     late: bool = False
+    suspect: bool = False
+    """Its text did not fit its encoding, so a U+FFFD in it stands for something that was lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +131,25 @@ def entity_of(value: Any) -> str:
     text = value.isoformat() if hasattr(value, "isoformat") else columns.read_text(value, coerce=True)
     if not text.strip():
         raise Unfit("entity_is_given")
+    if REPLACEMENT in text:  # what was lost may have told two entities apart
+        raise Unfit("entity_is_decoded")
     if len(text) > MAX_ENTITY:
         raise Unfit(f"entity_has_at_most({MAX_ENTITY})_characters")
     return text
+
+
+def reason_of(unreadable: Unreadable, *, column: str | None) -> Reason:
+    """Why a value or a row cannot be read, in the extractor's words."""
+    return Reason(column=column, check=unreadable.check, value=shown(str(unreadable)))
+
+
+def unreadable_in(values: Any) -> list[Reason]:
+    """What the extractor could not read of a row, or the row as a whole; found before its type is looked at."""
+    if isinstance(values, Unreadable):
+        return [reason_of(values, column=None)]
+    if not isinstance(values, Mapping):
+        return []
+    return [reason_of(each, column=str(name)) for name, each in values.items() if isinstance(each, Unreadable)]
 
 
 class Judge:
@@ -256,6 +275,8 @@ class Judge:
     def _read(self, candidate: Candidate) -> _Read:
         """The values of a row, each of its column's type or missing with a reason."""
         given = candidate.values
+        if isinstance(given, Unreadable):
+            return _Read(candidate=candidate, values=None, reasons=[reason_of(given, column=None)])
         if not isinstance(given, Mapping):
             wrong = Reason(column=None, check="is_a_mapping", value=type(given).__name__)
             return _Read(candidate=candidate, values=None, reasons=[wrong])
@@ -263,6 +284,8 @@ class Judge:
         for column in self.columns:
             if column.name in given or column.required:
                 row.take(column, plain(given.get(column.name)))
+        if candidate.origin.suspect:
+            row.refuse_lost_text(self.columns)
         if self._schema.strict != "filter" and not given.keys() <= self._by_name.keys():
             self._read_extras(row, given)
         return row
@@ -272,6 +295,9 @@ class Judge:
         for name in given.keys() - self._by_name.keys():
             if self._schema.strict or not isinstance(name, str):
                 row.reasons.append(Reason(column=shown(name), check="column_in_schema", value=shown(given[name])))
+                continue
+            if isinstance(given[name], Unreadable):
+                row.reasons.append(reason_of(given[name], column=shown(name)))
                 continue
             try:
                 row.extras[clean_text(name)] = json_text(given[name])
@@ -357,13 +383,28 @@ class _Read:
         if is_missing(value):
             self.values[column.name] = column.default
             return
+        if isinstance(value, Unreadable):
+            self.lose(column, reason_of(value, column=column.name))
+            return
         try:
             self.values[column.name] = read = column.type.read(value, coerce=column.coerce)
             self.cleaned |= read is not value and isinstance(value, str) and isinstance(read, str)
         except Unfit as unfit:
-            self.values[column.name] = None
-            self.unread.add(column.name)
-            self.reasons.append(Reason(column=column.name, check=str(unfit), value=shown(value)))
+            self.lose(column, Reason(column=column.name, check=str(unfit), value=shown(value)))
+
+    def lose(self, column: Column, reason: Reason) -> None:
+        """A value that could not be read: missing from now on."""
+        assert self.values is not None  # noqa: S101
+        self.values[column.name] = None
+        self.unread.add(column.name)
+        self.reasons.append(reason)
+
+    def refuse_lost_text(self, columns: Iterable[Column]) -> None:
+        """Required text of a page in doubt must be whole; text that may be missing may be damaged."""
+        for column in columns:
+            value = (self.values or {}).get(column.name)
+            if not column.nullable and isinstance(value, str) and REPLACEMENT in value:
+                self.lose(column, Reason(column=column.name, check="is_decoded", value=shown(value)))
 
     def add(self, reason: Reason) -> None:
         """One more reason; once, and not about a value that could not even be read."""

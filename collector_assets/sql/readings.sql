@@ -7,14 +7,15 @@ WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.extracto
   AND (
       SELECT true FROM staged_pages AS s
       WHERE s.page_id = r.page_id
-        AND (s.outcome, s.reason, s.records, s.rejects) IS NOT DISTINCT FROM (r.outcome, r.reason, r.records, r.rejects)
+        AND (s.outcome, s.reason, s.flags, s.records, s.rejects)
+          IS NOT DISTINCT FROM (r.outcome, r.reason, r.flags, r.records, r.rejects)
       LIMIT 1
   ) IS NULL;
 
 -- name: insert_new
 -- Pages that have no row.
-INSERT INTO readings (window_start, page_id, extractor_version, source, request_id, outcome, reason, records, rejects)
-SELECT %(window_start)s::timestamptz, s.page_id, %(version)s::text, %(source)s::text, s.request_id, s.outcome, s.reason, s.records, s.rejects
+INSERT INTO readings (window_start, page_id, extractor_version, source, request_id, outcome, reason, flags, records, rejects)
+SELECT %(window_start)s::timestamptz, s.page_id, %(version)s::text, %(source)s::text, s.request_id, s.outcome, s.reason, s.flags, s.records, s.rejects
 FROM staged_pages AS s
 WHERE (
     SELECT true FROM readings AS r

@@ -12,14 +12,14 @@ CREATE TEMPORARY TABLE staged_rows (
 -- Rows that wait for `combine`, in a JSON that keeps Python's types; text, because jsonb would not.
 CREATE TEMPORARY TABLE staged_raw (
     page_id bigint NOT NULL, request_id bigint NOT NULL, ordinal integer NOT NULL, record_type text NOT NULL, entity text NOT NULL,
-    collected_at timestamptz NOT NULL, late boolean NOT NULL, data text NOT NULL
+    collected_at timestamptz NOT NULL, late boolean NOT NULL, suspect boolean NOT NULL, data text NOT NULL
 );
 
 -- name: create_pages
 -- Pages that were read. Outcome and reason come with those that could not be; the rest is settled in the end.
 CREATE TEMPORARY TABLE staged_pages (
     page_id bigint PRIMARY KEY, request_id bigint NOT NULL, may_be_empty boolean NOT NULL, moves boolean NOT NULL,
-    yielded integer NOT NULL, outcome text, reason text, records integer NOT NULL DEFAULT 0, rejects integer NOT NULL DEFAULT 0
+    yielded integer NOT NULL, flags text[] NOT NULL DEFAULT '{}', outcome text, reason text, records integer NOT NULL DEFAULT 0, rejects integer NOT NULL DEFAULT 0
 );
 
 -- name: copy_rows
@@ -28,11 +28,11 @@ COPY staged_rows (page_id, request_id, ordinal, record_type, entity, data, data_
 
 -- name: copy_raw
 -- Lines of `staging.raw_line`.
-COPY staged_raw (page_id, request_id, ordinal, record_type, entity, collected_at, late, data) FROM STDIN;
+COPY staged_raw (page_id, request_id, ordinal, record_type, entity, collected_at, late, suspect, data) FROM STDIN;
 
 -- name: copy_pages
 -- Lines of `staging.page_line`.
-COPY staged_pages (page_id, request_id, may_be_empty, moves, yielded, outcome, reason) FROM STDIN;
+COPY staged_pages (page_id, request_id, may_be_empty, moves, yielded, flags, outcome, reason) FROM STDIN;
 
 -- name: discard_rows
 -- What a reader left behind that died on the way.
@@ -56,7 +56,7 @@ DELETE FROM staged_raw AS s USING staged_pages AS p WHERE p.page_id = s.page_id 
 
 -- name: raw_rows_by_entity
 -- Byte order: the same on every server.
-SELECT record_type, entity, page_id, request_id, ordinal, collected_at, late, data
+SELECT record_type, entity, page_id, request_id, ordinal, collected_at, late, suspect, data
 FROM staged_raw ORDER BY record_type COLLATE "C", entity COLLATE "C", request_id, ordinal;
 
 -- name: index_raw
@@ -153,6 +153,9 @@ SELECT
     coalesce((SELECT jsonb_object_agg(outcome, number) FROM (
         SELECT outcome, count(*) AS number FROM staged_pages GROUP BY outcome
     ) AS by_outcome), '{}') AS outcomes,
+    coalesce((SELECT jsonb_object_agg(flag, number) FROM (
+        SELECT flag, count(*) AS number FROM staged_pages, unnest(flags) AS flag GROUP BY flag
+    ) AS by_flag), '{}') AS flags,
     coalesce((SELECT jsonb_agg(jsonb_build_object('check', f.name, 'column', f.place, 'count', f.number, 'value', f.example)
         ORDER BY f.number DESC, f.name, f.place) FROM (
         SELECT r ->> 'check' AS name, r ->> 'column' AS place, count(*) AS number, min(r ->> 'value') AS example

@@ -9,10 +9,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pandera.pandas as pa
 import pytest
 from psycopg import errors
 
 from collector_assets import pages
+from collector_assets.contract import Daily, Source
 from collector_assets.database import Database, statements
 from collector_assets.decoding import DecodingError
 from collector_assets.outcome import Outcome
@@ -22,6 +24,16 @@ from collector_assets.request import Lease
 from collector_assets.window import Window
 from collector_tests.fixtures.frontier import NOON, START, Work, open_work, request, requests
 
+SOURCE = Source(
+    name="shop",
+    start_urls=("http://shop.localhost/",),
+    extract=lambda _page: [],
+    schema=pa.DataFrameSchema({"sku": pa.Column(str)}),
+    entity="sku",
+    extractor_version="1",
+    window=Daily(start="2026-01-01"),
+    max_decoded_bytes=1_000_000,
+)
 DAY = Window(key="2026-01-29", start=START, end=START + timedelta(days=1))
 
 
@@ -271,7 +283,7 @@ def test_page_has_the_decoded_body_and_what_was_known() -> None:
     response = a_response(
         gzip.compress(b"<p>hello</p>") + b"\0", ("Content-Encoding", "gzip"), ("X-A", "1"), ("x-a", "2")
     )
-    page = pages.page_of(a_stored_page(), response, DAY, 10_000)
+    page = pages.page_of(a_stored_page(), response, DAY, SOURCE)
     assert page.body == b"<p>hello</p>"
     assert page.headers == {"content-encoding": "gzip", "x-a": "1, 2"}
     assert page.flags == {"trailing_bytes", "length_mismatch_verified"}
@@ -283,12 +295,12 @@ def test_page_has_the_decoded_body_and_what_was_known() -> None:
 def test_http_07_decoding_is_bounded_at_reading() -> None:
     bomb = a_response(gzip.compress(bytes(10_000_000)), ("Content-Encoding", "gzip"))
     with pytest.raises(DecodingError) as raised:
-        pages.page_of(a_stored_page(), bomb, DAY, 1_000_000)
+        pages.page_of(a_stored_page(), bomb, DAY, SOURCE)
     assert raised.value.outcome is Outcome.TOO_LARGE
 
 
 def test_warc_05_cut_page_is_not_read() -> None:
     # Mutation: drop the check of response.truncated in page_of -> half a page is read as a whole one.
     with pytest.raises(DecodingError) as raised:
-        pages.page_of(a_stored_page(), a_response(b"<p>half", truncated="time"), DAY, 1_000_000)
+        pages.page_of(a_stored_page(), a_response(b"<p>half", truncated="time"), DAY, SOURCE)
     assert raised.value.outcome is Outcome.TRUNCATED

@@ -382,7 +382,7 @@ def test_no_records_fail_the_window_unless_it_may_be_empty(stored: Stored) -> No
 def totals(**more: Any) -> Totals:
     values = {
         "pages": 10, "unread": 0, "yielded": 100, "accounted": 100, "rejects": 0, "duplicates": 0, "cleaned": 0,
-        "records": {"record": 100}, "outcomes": {"ok": 10}, "reasons": [], "problems": [],
+        "records": {"record": 100}, "outcomes": {"ok": 10}, "flags": {}, "reasons": [], "problems": [],
     }  # fmt: skip
     return Totals(**values | more)
 

@@ -214,6 +214,7 @@ CREATE TABLE readings (
     request_id         bigint      NOT NULL,
     outcome            text        NOT NULL,
     reason             text        CHECK (length(reason) <= 500),
+    flags              text[]      NOT NULL DEFAULT '{}',  -- what is doubtful about the page's bytes or text
     records            integer     NOT NULL DEFAULT 0,
     rejects            integer     NOT NULL DEFAULT 0,
     read_at            timestamptz NOT NULL DEFAULT clock_timestamp(),
