@@ -113,6 +113,11 @@ def encoding_of(label: str) -> str | None:
     return _labels().get(label.strip("\t\n\f\r ").lower())
 
 
+def encoder_of(encoding: str) -> str:
+    """The Python codec that writes an encoding of the standard; it lacks a few characters that browsers write."""
+    return {"gbk": "gbk", "big5": "cp950"}.get(encoding) or _codecs()[encoding]
+
+
 # --- The signals ---------------------------------------------------------------------------------------------------
 
 _PARAMETER: Final = re.compile(r"""(?:^|[;,\s])charset\s*=\s*["']?\s*([^\s"';,]+)""", re.IGNORECASE)

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationErr
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
-from collector_assets import addresses, charset, urls
+from collector_assets import addresses, charset, keys, urls
 from collector_assets.errors import ContractError, NotBuiltYet
 from collector_assets.page import Page
 from collector_assets.record import Record, Unreadable, attempt
@@ -27,9 +27,9 @@ from collector_assets.request import Link, Secret
 from collector_assets.window import Cron, Daily, Hourly, Schedule, Window
 
 __all__ = [
-    "FOREVER", "Budget", "Cron", "Daily", "Expect", "FromFile", "FromQuery", "FromSource", "Hourly", "Kind", "Link",
-    "Page", "Record", "Retention", "Secret", "Session", "Source", "Unreadable", "attempt", "days", "hours", "minutes",
-    "replace", "seconds",
+    "FOREVER", "Budget", "Cron", "Daily", "Expect", "FromFile", "FromQuery", "FromSource", "Hourly", "Keys", "Kind",
+    "Link", "Page", "Record", "Retention", "Secret", "Session", "Source", "Unreadable", "attempt", "days", "hours",
+    "minutes", "replace", "seconds",
 ]  # fmt: skip
 
 STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, extra="forbid")
@@ -129,6 +129,31 @@ class Retention(Refusing):
     requests: timedelta = Field(default=FOREVER, gt=timedelta(0), description="rows of the frontier")
     rejects: timedelta = Field(default=FOREVER, gt=timedelta(0), description="quarantine")
     history: timedelta = Field(default=FOREVER, gt=timedelta(0), description="observations")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Keys(Refusing):
+    """Which differences between two URLs do not matter on this site; the URL that is sent stays as it was found."""
+
+    drop: tuple[str, ...] = Field(
+        default=(), description='query parameters that do not count, by name; `*` stands for anything: "utm_*"'
+    )
+    session_ids: bool = Field(
+        default=False, description="session ids that servers give (jsessionid, PHPSESSID …) do not count"
+    )
+    any_order: bool = Field(default=False, description="the order of differently named query parameters does not count")
+    hash_routes: bool = Field(
+        default=False, description="fragments that begin with #/ or #! are pages of their own (kinds with a browser)"
+    )
+
+    def key(self, url: str, fragment: str = "") -> str:
+        """The URL as duplicates are recognised by it."""
+        if not (self.drop or self.session_ids or self.any_order or self.hash_routes):
+            return urls.key(url)
+        return keys.key(
+            url, fragment=fragment, drop=self.drop, session_ids=self.session_ids, any_order=self.any_order,
+            hash_routes=self.hash_routes,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -268,6 +293,9 @@ class Source(Refusing):
         default=(),
         description='networks inside that the source may reach, like "127.0.0.1/32" or "10.1.0.0/16"; metadata never',
     )
+    keys: Keys = Field(
+        default_factory=Keys, description="which differences between two URLs do not make them different requests"
+    )
     headers: Headers = Field(default_factory=dict, description="request headers; values may be Secret")
     encoding: str | None = Field(
         default=None,
@@ -321,6 +349,7 @@ class Source(Refusing):
         _check_pages(self)
         _check_starts(self)
         _check_addresses(self)
+        _check_keys(self)
         _check_headers(self)
         _check_encodings(self)
         _check_records(self)
@@ -392,12 +421,13 @@ class Source(Refusing):
 
     def in_scope(self, host: str) -> bool:
         """Whether a link to this host may enter the frontier."""
+        host = host.removesuffix(".")
         return any(host == allowed or host.endswith("." + allowed) for allowed in self.scope_hosts)
 
     def budget_key(self, url: str) -> str:
         """What the budget counts a request to this URL against."""
         host = urls.host(url)
-        return host if self.budget.per == "host" else urls.domain(host)
+        return host.removesuffix(".") if self.budget.per == "host" else urls.domain(host)
 
     def encoding_of(self, kind: str) -> str | None:
         """The charset that pages of a kind are known to be in, whatever they declare."""
@@ -542,6 +572,14 @@ def _check_addresses(source: Source) -> None:
             addresses.allowed_network(text)
         except ValueError as error:
             raise _wrong(source, "allow_addresses", str(error)) from None
+
+
+def _check_keys(source: Source) -> None:
+    for pattern in source.keys.drop:
+        if not pattern or not pattern.isprintable():
+            raise _wrong(source, "keys", f"{pattern!r} is not the name of a query parameter")
+    if source.keys.hash_routes and all(kind.fetcher == "http" for kind in source.kind_map.values()):
+        raise _wrong(source, "keys", "hash_routes needs a kind with a browser: what stands behind # is never sent")
 
 
 def _check_headers(source: Source) -> None:

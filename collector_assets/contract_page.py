@@ -15,9 +15,9 @@ from typing import Any, Final
 from pydantic.fields import FieldInfo
 
 from collector_assets import contract
-from collector_assets.contract import FOREVER, Budget, Expect, Kind, Link, Page, Record, Retention, Secret, Source
+from collector_assets.contract import FOREVER, Budget, Expect, Keys, Kind, Link, Page, Record, Retention, Secret, Source
 
-PARTS: Final = (Source, Kind, Budget, Expect, Retention, Link, Record, Secret)
+PARTS: Final = (Source, Kind, Keys, Budget, Expect, Retention, Link, Record, Secret)
 ALIASES: Final = {
     "Discover": "(Page) -> Iterable[Link]",
     "Extract": "(Page) -> Iterable[Mapping | Record]",

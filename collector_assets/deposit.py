@@ -201,8 +201,11 @@ def add_found(connection: Connection, source: Source, window: windows.WindowRow,
     elif any(item.too_deep for item in found):
         windows.mark_bound(connection, source.name, start, "max_depth")
     out = [link for item in found for link in item.rejected]
-    for reason, count, example in links.by_reason(out):
-        rejected_links.count(connection, source.name, start, reason, count, example.value, example.referrer)
+    for number, first in links.by_reason(out):
+        rejected_links.count(
+            connection, source.name, start, reason=first.reason, detail=first.detail, number=number,
+            example=first.value, referrer=first.referrer,
+        )  # fmt: skip
     return added.new
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
-from collector_assets import urls
+from collector_assets import keys, urls
 from collector_assets.contract import Link, Page, Source
 from collector_assets.request import NewRequest, stored_headers, unique_key
 from collector_assets.storable import clean_text
+
+SCHEMES: Final = frozenset({
+    "about", "blob", "callto", "data", "file", "ftp", "geo", "intent", "javascript", "magnet", "mailto", "sip",
+    "skype", "sms", "tel", "urn", "viber", "view-source", "webcal", "whatsapp", "ws", "wss",
+})  # fmt: skip
+"""Counted each by itself; what a page makes up is `other`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +24,10 @@ class RejectedLink:
 
     reason: str
     value: str
+    """The link as found, cut, without user info."""
     referrer: str | None
+    detail: str = ""
+    """What is counted apart under the reason: the scheme, or the kind that the source does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +41,7 @@ class Found:
 
 def of_starts(source: Source, links: Iterable[Link]) -> Found:
     """The requests that a window starts with."""
-    return _sort(source, links, base="", referrer=None, depth=0)
+    return _sort(source, links, page=None, depth=0)
 
 
 def of_page(source: Source, page: Page, depth: int) -> Found:
@@ -39,13 +49,13 @@ def of_page(source: Source, page: Page, depth: int) -> Found:
     discover = source.kind_map[page.kind].discover
     if discover is None:
         return Found()
-    return _sort(source, list(discover(page)), base=page.base_url, referrer=page.url, depth=depth + 1)
+    return _sort(source, list(discover(page)), page=page, depth=depth + 1)
 
 
-def _sort(source: Source, links: Iterable[Link], *, base: str, referrer: str | None, depth: int) -> Found:
+def _sort(source: Source, links: Iterable[Link], *, page: Page | None, depth: int) -> Found:
     found, too_deep = Found(), 0
     for link in links:
-        match _request(source, link, base, referrer, depth):
+        match _request(source, link, page, depth):
             case NewRequest() as request if depth <= source.max_depth:
                 found.requests.append(request)
             case NewRequest():
@@ -55,37 +65,43 @@ def _sort(source: Source, links: Iterable[Link], *, base: str, referrer: str | N
     return Found(requests=found.requests, rejected=found.rejected, too_deep=too_deep)
 
 
-def _request(source: Source, link: Link, base: str, referrer: str | None, depth: int) -> NewRequest | RejectedLink:
-    def reject(reason: str) -> RejectedLink:
-        return RejectedLink(reason=reason, value=clean_text(link.url[:200]), referrer=referrer)
+def _request(source: Source, link: Link, page: Page | None, depth: int) -> NewRequest | RejectedLink:
+    def reject(reason: str, detail: str = "") -> RejectedLink:
+        value = clean_text(urls.shown(link.url))
+        return RejectedLink(reason=reason, detail=detail, value=value, referrer=page.url if page else None)
 
     kind = source.kind_map.get(link.kind)
     if kind is None:
-        return reject(f"unknown_kind_{link.kind}"[:60])
+        return reject("unknown_kind", clean_text(link.kind[:60]))
     if kind.dedupe == "entity" and not link.entity:
         return reject("entity_missing")
-    address = urls.resolve(link.url, base)
+    address = page.resolve(link.url) if page else urls.resolve(link.url, "")
     if isinstance(address, urls.Rejected):
-        return reject(address.reason)
+        return reject(address.reason, address.scheme if address.scheme in SCHEMES else address.scheme and "other")
     if not source.in_scope(urls.host(address.url)):
         return reject("out_of_scope")
+    # Nothing but a browser shows another page for another fragment.
+    route = address.fragment if source.keys.hash_routes and kind.fetcher != "http" else ""
     method = (link.method if link.method != "GET" else kind.method).upper()
     return NewRequest(
         unique_key=unique_key(
-            kind=link.kind, edition=source.edition, url_key=urls.key(address.url), method=method, body=link.body,
+            kind=link.kind, edition=source.edition, method=method, body=link.body,
+            url_key=source.keys.key(address.url, route),
             entity=link.entity if kind.dedupe == "entity" else None,
         ),
-        kind=link.kind, lane=clean_text(link.lane or "*"), url=address.url, budget_key=source.budget_key(address.url),
-        priority=link.priority, entity=link.entity and clean_text(link.entity), method=method, body=link.body,
+        kind=link.kind, lane=clean_text(link.lane or "*"),
+        url=f"{address.url}#{route}" if keys.is_route(route) else address.url,
+        budget_key=source.budget_key(address.url), priority=link.priority,
+        entity=link.entity and clean_text(link.entity), method=method, body=link.body,
         headers=stored_headers({**source.headers, **kind.headers, **link.headers}),
-        hints=link.hints, depth=depth, referrer=referrer,
+        hints=link.hints, depth=depth, referrer=page.url if page else None,
     )  # fmt: skip
 
 
-def by_reason(rejected: Iterable[RejectedLink]) -> Iterator[tuple[str, int, RejectedLink]]:
-    """(reason, how many, the first of them), reasons sorted: what the store counts."""
-    groups: dict[str, list[RejectedLink]] = {}
+def by_reason(rejected: Iterable[RejectedLink]) -> Iterator[tuple[int, RejectedLink]]:
+    """How many links of each reason and detail, sorted, and the first of them: what the store counts."""
+    groups: dict[tuple[str, str], list[RejectedLink]] = {}
     for link in rejected:
-        groups.setdefault(link.reason, []).append(link)
-    for reason in sorted(groups):
-        yield reason, len(groups[reason]), groups[reason][0]
+        groups.setdefault((link.reason, link.detail), []).append(link)
+    for _, alike in sorted(groups.items()):
+        yield len(alike), alike[0]

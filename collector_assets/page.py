@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from collector_assets import charset, urls
+from collector_assets import charset, queries, urls
 from collector_assets.window import Window
 
 if TYPE_CHECKING:
@@ -157,6 +157,10 @@ class Page:
         first = self.tree.css_first("base[href]")
         base = urls.resolve((first.attributes["href"] or "") if first else "", self.final_url)
         return base.url if isinstance(base, urls.WebAddress) else self.final_url
+
+    def resolve(self, href: str) -> urls.WebAddress | urls.Rejected:
+        """A link as a browser at this page would follow it, or why none would."""
+        return urls.resolve(href if href.isascii() else queries.in_encoding(href, self.encoding), self.base_url)
 
     @cached_property
     def tree(self) -> LexborHTMLParser:

@@ -1,4 +1,4 @@
-"""Store: links that stayed out of the frontier, counted by reason."""
+"""Store: links that stayed out of the frontier, counted by reason and detail."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class RejectedLinks:
     """One reason: how many links, and one of them with the page it was found on."""
 
     reason: str
+    detail: str
+    """The scheme of what is no web address, the kind that is unknown, the pattern of a trap."""
     count: int
     example: str
     referrer: str | None
@@ -27,18 +29,21 @@ def count(
     connection: Connection,
     source: str,
     window_start: datetime,
+    *,
     reason: str,
+    detail: str,
     number: int,
     example: str,
     referrer: str | None,
 ) -> None:
-    """Add to the count of a reason; the first example is kept."""
+    """Add to the count of a reason; the first example is kept. Beyond 100 details of a reason the rest is one."""
     connection.execute(
         SQL["count_rejected_links"],
         {
             "source": source,
             "window_start": window_start,
             "reason": reason,
+            "detail": clean_text(detail),
             "count": number,
             "example": clean_text(example),
             "referrer": referrer,
@@ -47,7 +52,7 @@ def count(
 
 
 def listed(connection: Connection, source: str, window_start: datetime) -> list[RejectedLinks]:
-    """Every reason of a window, most frequent first."""
+    """Every reason of a window and its details, most frequent first."""
     with connection.cursor(row_factory=class_row(RejectedLinks)) as cursor:
         cursor.execute(SQL["list_rejected_links"], {"source": source, "window_start": window_start})
         return cursor.fetchall()

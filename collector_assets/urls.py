@@ -18,7 +18,8 @@ MAX_URL = 8_192
 
 # Not after a stray "%" or "%7": decoding there would make a new escape, and a key of a key another key.
 _ESCAPE: Final = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%([0-9A-Fa-f]{2})")
-_USER_INFO: Final = re.compile(r"(?<=[/\\])[^/\\?#]*@")
+_USER_INFO: Final = re.compile(r"(?:(?<=[/\\])|(?<=[sp]:))[^/\\?#]*@", re.IGNORECASE)
+"""After a slash of either kind, or right behind `http:` and `https:`, which need none."""
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -27,13 +28,15 @@ class WebAddress:
     """A link that may enter the frontier: `url` is sent as it stands here."""
 
     url: str
+    fragment: str = ""
+    """What stood behind "#": never sent, but a browser may show another page by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
     """A link that may not enter the frontier."""
 
-    reason: Literal["unparsable", "not_a_web_address", "impossible_host", "too_long"]
+    reason: Literal["unparsable", "not_a_web_address", "impossible_host", "impossible_port", "too_long"]
     value: str
     """The link as found, without user info, cut to 200 characters."""
     scheme: str = ""
@@ -45,22 +48,31 @@ def resolve(href: str, base: str) -> WebAddress | Rejected:
     try:
         parsed = ada_url.URL(href, base=base) if base else ada_url.URL(href)
     except (ValueError, UnicodeError):
-        return Rejected(reason="unparsable", value=_shown(href))
+        return Rejected(reason="unparsable", value=shown(href))
     if parsed.protocol not in ("http:", "https:"):
-        return Rejected(reason="not_a_web_address", value=_shown(href), scheme=parsed.protocol[:-1][:20])
+        return Rejected(reason="not_a_web_address", value=shown(href), scheme=parsed.protocol[:-1][:20])
     if not _is_usable_host(parsed.hostname):
-        return Rejected(reason="impossible_host", value=_shown(href))
+        return Rejected(reason="impossible_host", value=shown(href))
+    if parsed.port == "0":
+        return Rejected(reason="impossible_port", value=shown(href))
+    fragment = parsed.hash[1:] if "#" in href else ""
     url = _bare(parsed)
-    return WebAddress(url=url) if len(url) <= MAX_URL else Rejected(reason="too_long", value=_shown(href))
+    if len(url) > MAX_URL:
+        return Rejected(reason="too_long", value=shown(href))
+    return WebAddress(url=url, fragment=fragment)
 
 
 def key(url: str) -> str:
     """What makes two URLs the same work: no fragment or user info, unreserved characters plain, escapes in capitals.
 
     Idempotent. The path's case, the order of the query and every parameter stay: more would not be safe in general
-    (RFC 3986 §6.2.2).
+    (RFC 3986 §6.2.2); a source may say more (`keys.py`). A dot behind the host names the same host, and the question
+    mark of an empty query is not sent (yarl leaves it out).
     """
-    return _ESCAPE.sub(_normal_escape, _bare(ada_url.URL(url)))
+    parsed = ada_url.URL(url)
+    parsed.hostname = parsed.hostname.removesuffix(".")
+    plain = _ESCAPE.sub(_normal_escape, _bare(parsed))
+    return plain[:-1] if plain.endswith("?") and plain.find("?") == len(plain) - 1 else plain
 
 
 def origin(url: str) -> str:
@@ -111,9 +123,9 @@ def _bare(parsed: ada_url.URL) -> str:
     return url
 
 
-def _shown(href: str) -> str:
-    """Rubbish for the records: short, and without a password."""
-    return _USER_INFO.sub("", href[:400])[:200]
+def shown(href: str) -> str:
+    """A link for the records, whatever it is: short, and without a password."""
+    return (_USER_INFO.sub("", href) if "@" in href else href)[:200]
 
 
 def _normal_escape(match: re.Match[str]) -> str:

@@ -144,7 +144,13 @@ def _of_window(status: WindowStatus) -> dict[str, Any]:
         seen["superseded_at"] = dg.MetadataValue.timestamp(status.row.superseded_at)
     if status.rejected_links:
         rows = [
-            {"reason": link.reason, "links": link.count, "example": link.example, "found on": link.referrer}
+            {
+                "reason": link.reason,
+                "detail": link.detail,
+                "links": link.count,
+                "example": link.example,
+                "found on": link.referrer,
+            }
             for link in status.rejected_links
         ]
         seen["rejected_links"] = table(rows)

@@ -17,5 +17,18 @@ from collector_assets.html.elements import (
     rows,
     text,
 )
+from collector_assets.html.pointers import canonical, refresh_target
 
-__all__ = ["absolute", "all", "attribute", "expect_empty", "fields", "maybe", "one", "rows", "text"]
+__all__ = [
+    "absolute",
+    "all",
+    "attribute",
+    "canonical",
+    "expect_empty",
+    "fields",
+    "maybe",
+    "one",
+    "refresh_target",
+    "rows",
+    "text",
+]

@@ -87,7 +87,7 @@ def absolute(page: Page, href: str) -> str:
 
     One that no browser would follow comes back as it is: discovery counts it, with its reason, and the page goes on.
     """
-    address = urls.resolve(href, page.base_url)
+    address = page.resolve(href)
     return address.url if isinstance(address, urls.WebAddress) else href
 
 

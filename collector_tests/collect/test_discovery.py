@@ -103,13 +103,13 @@ def test_links_that_stay_out_are_counted_by_reason_with_an_example(hands: Hands)
     starts = (Link("http://shop.localhost:8765/catalogue/page-3.html", kind="listing"),)
     odd = replace(QUICK, start_urls=starts, discover=wild, budget=FAST)
     hands.discover(odd)
-    found = {row.reason: (row.count, row.example) for row in hands.status(odd).rejected_links}
+    found = {(row.reason, row.detail): (row.count, row.example) for row in hands.status(odd).rejected_links}
     assert {reason: links for reason, (links, _) in found.items()} == {
-        "out_of_scope": 2,
-        "unknown_kind_author": 1,
-        "not_a_web_address": 1,
+        ("out_of_scope", ""): 2,
+        ("unknown_kind", "author"): 1,
+        ("not_a_web_address", "mailto"): 1,
     }
-    assert found["out_of_scope"][1] == "https://elsewhere.example/1"
+    assert found["out_of_scope", ""][1] == "https://elsewhere.example/1"
 
 
 def wild(page: Page) -> Iterator[Link]:

@@ -92,10 +92,11 @@ CREATE TABLE rejected_links (
     source        text        NOT NULL,
     window_start  timestamptz NOT NULL,
     reason        text        NOT NULL,
+    detail        text        NOT NULL DEFAULT '',      -- the scheme, the unknown kind, the pattern of a trap
     count         bigint      NOT NULL DEFAULT 0,
     example       text        NOT NULL,
     referrer      text,
-    PRIMARY KEY (source, window_start, reason),
+    PRIMARY KEY (source, window_start, reason, detail),
     FOREIGN KEY (source, window_start) REFERENCES windows ON DELETE CASCADE
 );
 
