@@ -20,7 +20,7 @@ export UV_HTTP_TIMEOUT := 180
 export DAGSTER_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo dev test ui lint fmt chaos mutants bench bench-sources screenshots migrate browser clean
+.PHONY: help demo dev test hostile ui lint fmt chaos mutants bench bench-sources screenshots migrate browser clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ dev: $(INSTALLED) ## The Dagster UI on the same data (http://127.0.0.1:3000)
 
 test: lint ## Everything that must hold before a merge: lint, then the tests
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+hostile: $(INSTALLED) ## Every way of leading us inside a network, against a canary: no connection (part of `make test`)
+	$(BIN)/python -m pytest -v collector_tests/hostile
 
 lint: $(INSTALLED) ## Style, types, direction of imports, source files
 	$(BIN)/ruff check

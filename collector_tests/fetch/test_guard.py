@@ -129,6 +129,7 @@ class TestCheck:
 
 class TestConnections:
     def test_go_to_the_judged_address(self):
+        """Rule 13."""
         with speaking(FINE) as server:
             port = server.address.rpartition(":")[2]
             (answer,) = fetched(guard(["127.0.0.1"], allow=HERE), asked(url=f"http://shop.example:{port}/"))

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-RULES = (*range(1, 9), *range(10, 13), *range(14, 18), *range(19, 24))
-"""The rules that issue A brings; 9 and 13 come with issue C, 18 with issue B."""
+RULES = (*range(1, 9), *range(10, 18), *range(19, 24))
+"""Those that live; 9 comes with issue C, 18 with issue B."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
