@@ -71,4 +71,4 @@ def test_links_lead_nowhere_else(database: Database, canary: Canary, stranger: S
 
     assert ends.pop("listing: ok") == 1
     assert set(ends) == {f"detail: {Outcome.DESTINATION_REFUSED}"}
-    assert ends.total() >= len(hosts)
+    assert ends.total() > 40
