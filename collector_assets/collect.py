@@ -33,6 +33,7 @@ from collector_assets.fetch import Fetcher
 from collector_assets.heartbeat import Heartbeat
 from collector_assets.holdings import Holdings
 from collector_assets.outbox import Outbox
+from collector_assets.revisits import EarlierPages
 from collector_assets.windows import WindowRow
 
 LOG = logging.getLogger(__name__)
@@ -124,7 +125,10 @@ class Worker:
         self._source, self._start, self._kinds = source, window.window.start, kinds
         self._database, self._make_fetcher, self._progress = database, fetcher, progress
         self._writer = archive.writer(source.name, window.window.key)
-        self._depositor = Depositor(source=source, window=window, database=database, writer=self._writer)
+        self._depositor = Depositor(
+            source=source, window=window, database=database, archive=archive, writer=self._writer
+        )
+        self._earlier = EarlierPages(source=source, window_start=self._start, archive=archive)
         self._holdings = Holdings(database=database, window_start=self._start, lease=source.lease)
         self._desks: dict[str, Desk] = {}
         self._changed = asyncio.Event()
@@ -146,6 +150,7 @@ class Worker:
             fetcher=self._make_fetcher(),
             holdings=self._holdings,
             outbox=self._outbox,
+            earlier=self._earlier,
         )
         self._heartbeat.start()
         depositing = asyncio.create_task(self._outbox.run())

@@ -301,6 +301,11 @@ class Source(Refusing):
         default=None,
         description="the charset of a site that declares a wrong one; raise extractor_version to read pages again",
     )
+    conditional: bool = Field(
+        default=True,
+        description="ask for a page that an earlier window holds with If-None-Match and If-Modified-Since; "
+        "a 304 points at the bytes held. False: every page is sent again",
+    )
     connect_timeout: timedelta = Field(
         default=seconds(10), gt=timedelta(0), description="deadline of connecting, TLS included"
     )

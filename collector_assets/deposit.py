@@ -10,17 +10,18 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from collector_assets import decoding, frontier, links, pages, rejected_links, windows
-from collector_assets.archive import ArchiveWriter, Exchange, Location
+from collector_assets import decoding, frontier, links, pages, rejected_links, revisits, windows
+from collector_assets.archive import Archive, ArchiveWriter, Exchange, Location
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
+from collector_assets.errors import BrokenRecord
 from collector_assets.fetch import NoResponse, Response
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.page import Page, header_map
-from collector_assets.request import Lease, NewRequest
+from collector_assets.request import Earlier, Lease, NewRequest
 from collector_assets.retry import Backoff
 from collector_assets.storable import clean_text
 from collector_assets.window import Window
@@ -58,13 +59,24 @@ class _Judged:
     outcome: Outcome
     location: Location | None
     found: links.Found | None
+    is_revisit: bool
+    """The body is already with an earlier page."""
 
 
 class Depositor:
     """Stores the answers of one source's window."""
 
-    def __init__(self, *, source: Source, window: windows.WindowRow, database: Database, writer: ArchiveWriter) -> None:
-        self._source, self._window, self._database, self._writer = source, window, database, writer
+    def __init__(
+        self,
+        *,
+        source: Source,
+        window: windows.WindowRow,
+        database: Database,
+        archive: Archive,
+        writer: ArchiveWriter,
+    ) -> None:
+        self._source, self._window, self._database = source, window, database
+        self._archive, self._writer = archive, writer
         self._backoff = Backoff(first=source.retry_wait)
         self._chance = random.Random()  # noqa: S311  jitter, not a secret
 
@@ -72,11 +84,28 @@ class Depositor:
         """Archive, then commit; every write carries its fence. An error leaves the batch to its leases' expiry."""
         # Archive before completing: a crash in between costs one fetch, the other order costs a page.
         responses = [item for item in batch if isinstance(item.answer, Response)]
-        places = self._writer.append([exchange_of(item.answer, item.lease) for item in responses]) if responses else []
-        located = {item.lease.request_id: place for item, place in zip(responses, places, strict=True)}
-        judged = [self._judge(item, located.get(item.lease.request_id)) for item in batch]
+        exchanges = [exchange_of(item.answer, item.lease) for item in responses]
+        places = self._writer.append(exchanges) if responses else []
+        located = {
+            item.lease.request_id: (place, exchange)
+            for item, place, exchange in zip(responses, places, exchanges, strict=True)
+        }
+        judged = [self._judge(item, *located.get(item.lease.request_id, (None, None))) for item in batch]
         with self._database.transaction() as connection:
-            return self._commit(connection, judged)
+            return self._commit(connection, self._with_holders(connection, judged))
+
+    def _with_holders(self, connection: Connection, judged: list[_Judged]) -> list[_Judged]:
+        """Keep the bytes that revisits point at; where they were removed meanwhile, ask again."""
+        held = [item.answered.lease.earlier for item in judged if item.is_revisit]
+        if not held:
+            return judged
+        there = pages.lock_holders(connection, [earlier for earlier in held if earlier])
+        return [item if _has_bytes(item, there) else self._lost(item, "its page was removed") for item in judged]
+
+    def _lost(self, item: _Judged, why: str) -> _Judged:
+        outcome, lease = Outcome.REVISIT_LOST, item.answered.lease
+        result = self._result(lease, outcome, f"unchanged since an earlier fetch, but {why}")
+        return replace(item, result=result, outcome=outcome, found=None, is_revisit=False)
 
     def _commit(self, connection: Connection, judged: list[_Judged]) -> Stored:
         row, window_start = self._window, self._window.window.start
@@ -106,17 +135,22 @@ class Depositor:
             return 0
         return add_found(connection, self._source, self._window, found)
 
-    def _judge(self, item: Answered, location: Location | None) -> _Judged:
-        outcome, reason, found = item.answer.outcome, item.answer.reason, None
-        if outcome is Outcome.OK and self._source.kind_map[item.lease.kind].discover:
-            found, reason = self._discover(item)
-            outcome = Outcome.DISCOVERY_FAILED if found is None else outcome
+    def _judge(self, item: Answered, location: Location | None, exchange: Exchange | None) -> _Judged:
+        outcome, reason, found = outcome_of(item), item.answer.reason, None
+        if policy(outcome) is Policy.KEEP and self._source.kind_map[item.lease.kind].discover:
+            try:
+                found, reason = self._discover(item)
+            except BrokenRecord as error:
+                outcome, reason = Outcome.REVISIT_LOST, f"unchanged since an earlier fetch, but {error}"
+            else:
+                outcome = Outcome.DISCOVERY_FAILED if found is None else outcome
         return _Judged(
             answered=item,
             result=self._result(item.lease, outcome, clean_text(reason)[:REASON_LIMIT]),
             outcome=outcome,
             location=location,
             found=found,
+            is_revisit=bool(exchange and exchange.revisit) and outcome is not Outcome.REVISIT_LOST,
         )
 
     def _result(self, lease: Lease, outcome: Outcome, reason: str) -> frontier.Result:
@@ -139,10 +173,15 @@ class Depositor:
                 return frontier.Failed(**mine, phase="fetch", outcome=outcome, reason=reason)
 
     def _discover(self, item: Answered) -> tuple[links.Found | None, str]:
-        """The links of a fresh page, or nothing and why. The page is stored either way, and read again later."""
+        """The links of a fresh page, or nothing and why. The page is stored either way, and read again later.
+
+        `BrokenRecord` when a 304 confirms a page that cannot be read.
+        """
+        answer = item.answer
+        assert isinstance(answer, Response)  # noqa: S101  only a page is followed
+        if outcome_of(item) is Outcome.NOT_MODIFIED:
+            answer = revisits.confirmed(item.lease, answer, self._archive)
         try:
-            answer = item.answer
-            assert isinstance(answer, Response)  # noqa: S101  only a page is followed
             page = fresh_page(item.lease, answer, self._window.window, self._source)
             return links.of_page(self._source, page, item.lease.depth), ""
         except Exception as error:  # noqa: BLE001  a source's code or a page beyond its limits; one page, not the batch
@@ -155,6 +194,9 @@ class Depositor:
         fetched_at = now - timedelta(seconds=max(0.0, reading - answer.ended_at))
         took = max(timedelta(0), answer.fetched_at - answer.requested_at)
         headers = header_map(_texts(answer))
+        earlier = lease.earlier if item.is_revisit else None
+        if earlier:  # a 304 need not repeat what it confirms
+            headers = _said_before(earlier) | headers
         return pages.NewPage(
             window_start=self._window.window.start,
             source=self._source.name,
@@ -165,7 +207,7 @@ class Depositor:
             url=lease.url,
             final_url=answer.final_url,
             # The page's own outcome: a good page whose discovery failed is still a good page.
-            outcome=answer.outcome.value,
+            outcome=(item.outcome if item.outcome is Outcome.REVISIT_LOST else outcome_of(item.answered)).value,
             status=answer.status,
             content_type=headers.get("content-type", ""),
             content_encoding=headers.get("content-encoding", ""),
@@ -178,7 +220,30 @@ class Depositor:
             truncated=answer.truncated,
             flags=(),
             late=fetched_at >= self._window.closes_at and not self._window.names_window,
+            warc_date=answer.requested_at,
+            revisit_of=earlier.page_id if earlier else None,
+            revisit_window=earlier.window_start if earlier else None,
         )
+
+
+def outcome_of(item: Answered) -> Outcome:
+    """How the attempt ended, in the light of what was asked."""
+    return revisits.outcome_of(item.lease, item.answer) if isinstance(item.answer, Response) else item.answer.outcome
+
+
+def _has_bytes(item: _Judged, there: set[int]) -> bool:
+    earlier = item.answered.lease.earlier
+    return not item.is_revisit or (earlier is not None and earlier.page_id in there)
+
+
+def _said_before(earlier: Earlier) -> dict[str, str]:
+    said = {
+        "content-type": earlier.content_type,
+        "content-encoding": earlier.content_encoding,
+        "etag": earlier.etag,
+        "last-modified": earlier.last_modified,
+    }
+    return {name: value for name, value in said.items() if value}
 
 
 def add_found(connection: Connection, source: Source, window: windows.WindowRow, found: Sequence[links.Found]) -> int:
@@ -232,6 +297,7 @@ def exchange_of(answer: Response | NoResponse, asked: Lease | NewRequest) -> Exc
         fetched_at=answer.fetched_at,
         ip=answer.ip,
         truncated=answer.truncated,
+        revisit=revisits.revisit_of(asked, answer) if isinstance(asked, Lease) else None,
     )
 
 

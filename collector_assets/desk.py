@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from collector_assets import budget, frontier
+from collector_assets import budget, frontier, revisits
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
 from collector_assets.deposit import Answered
@@ -24,6 +24,7 @@ from collector_assets.holdings import Holdings
 from collector_assets.outbox import Outbox
 from collector_assets.permission import Permission
 from collector_assets.request import Lease, NewRequest, loaded_headers
+from collector_assets.revisits import EarlierPages
 
 T = TypeVar("T")
 
@@ -47,6 +48,7 @@ class Shift:
     fetcher: Fetcher
     holdings: Holdings
     outbox: Outbox
+    earlier: EarlierPages
     sent: int = 0
     is_stopping: bool = False
     """Nothing more is claimed or sent."""
@@ -290,7 +292,7 @@ class Desk:
 
     def _claim_now(self, connection: Connection, count: int) -> list[Lease]:
         source = self._shift.source
-        return frontier.claim(
+        claimed = frontier.claim(
             connection,
             source=source.name,
             window_start=self._shift.window_start,
@@ -303,6 +305,7 @@ class Desk:
             discovering=source.with_discover,
             interleave=source.interleave_weights if source.interleave else None,
         )
+        return self._shift.earlier.of(connection, claimed)
 
 
 def demand_of(source: Source, key: str) -> budget.Demand:
@@ -320,11 +323,14 @@ def demand_of(source: Source, key: str) -> budget.Demand:
 
 
 def request_of(source: Source, asked: Lease | NewRequest) -> FetchRequest:
-    """What is sent, within the source's deadlines and limits."""
+    """What is sent, within the source's deadlines and limits; under a condition where a page of it is held."""
+    headers = loaded_headers(asked.headers)
+    if isinstance(asked, Lease) and asked.earlier:
+        headers |= revisits.conditions(asked)
     return FetchRequest(
         url=asked.url,
         method=asked.method,
-        headers=loaded_headers(asked.headers),
+        headers=headers,
         body=asked.body,
         connect_s=source.connect_timeout.total_seconds(),
         read_s=source.read_timeout.total_seconds(),

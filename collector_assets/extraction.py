@@ -131,7 +131,8 @@ class Extraction:
         tally.flags = page.flags_seen if page else tally.flags
 
     def _open(self, stored: StoredPage) -> Page:
-        return pages.page_of(stored, self._archive.read(stored.location), self._window, self._source)
+        response = pages.response_of(stored, self._archive.read)
+        return pages.page_of(stored, response, self._window, self._source)
 
     def _extract(self, page: Page) -> Iterator[Any]:
         extract = self._source.kind_map[page.kind].extract
@@ -262,14 +263,22 @@ def pages_from_json(sent: bytes) -> list[StoredPage]:
 
 def _facts(stored: StoredPage) -> dict[str, Any]:
     facts = {field.name: getattr(stored, field.name) for field in fields(StoredPage)}
-    place = {field.name: getattr(stored.location, field.name) for field in fields(Location)}
-    facts["location"] = place | {"payload_digest": stored.location.payload_digest.hex()}
+    facts |= {"location": _place(stored.location), "held": stored.held and _place(stored.held)}
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in facts.items()}
 
 
-def _stored(facts: dict[str, Any]) -> StoredPage:
-    place = facts.pop("location")
+def _place(location: Location) -> dict[str, Any]:
+    place = {field.name: getattr(location, field.name) for field in fields(Location)}
+    return place | {"payload_digest": location.payload_digest.hex()}
+
+
+def _location(place: dict[str, Any]) -> Location:
     digest = bytes.fromhex(place.pop("payload_digest"))
+    return Location(payload_digest=digest, **place)
+
+
+def _stored(facts: dict[str, Any]) -> StoredPage:
+    location, held = _location(facts.pop("location")), facts.pop("held")
     times = {name: datetime.fromisoformat(facts.pop(name)) for name in ("requested_at", "fetched_at")}
     flags = tuple(facts.pop("flags"))
-    return StoredPage(location=Location(payload_digest=digest, **place), flags=flags, **times, **facts)
+    return StoredPage(location=location, held=held and _location(held), flags=flags, **times, **facts)

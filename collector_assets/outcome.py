@@ -23,6 +23,7 @@ class Outcome(StrEnum):
     """The end of one attempt to fetch, or of reading what was fetched."""
 
     OK = "ok"
+    NOT_MODIFIED = "not_modified"
     # the way to the site
     HOST_UNRESOLVED = "host_unresolved"
     CONNECT_ERROR = "connect_error"
@@ -42,6 +43,7 @@ class Outcome(StrEnum):
     CLIENT_ERROR = "client_error"
     SERVER_ERROR = "server_error"
     UNEXPECTED_STATUS = "unexpected_status"
+    REVISIT_LOST = "revisit_lost"
     # ours
     DESTINATION_REFUSED = "destination_refused"
     SECRET_MISSING = "secret_missing"  # noqa: S105  a name, not a secret
@@ -60,6 +62,7 @@ class Outcome(StrEnum):
 
 POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.OK: (Policy.KEEP, "status 200 with a complete body"),
+    Outcome.NOT_MODIFIED: (Policy.KEEP, "304 to a conditional request: the page that we hold is still the page"),
     Outcome.HOST_UNRESOLVED: (Policy.RETRY, "the name has no address (now)"),
     Outcome.CONNECT_ERROR: (Policy.RETRY, "no connection: refused, unreachable, or not within the connect deadline"),
     Outcome.TLS_ERROR: (Policy.FAIL, "no trustworthy TLS; verification is never switched off"),
@@ -76,7 +79,11 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.GONE: (Policy.FAIL, "404 or 410"),
     Outcome.CLIENT_ERROR: (Policy.FAIL, "another 4xx"),
     Outcome.SERVER_ERROR: (Policy.FAIL, "another 5xx"),
-    Outcome.UNEXPECTED_STATUS: (Policy.FAIL, "any other status than 200, such as 204, 206 or 304"),
+    Outcome.UNEXPECTED_STATUS: (Policy.FAIL, "any other status than 200, such as 204, 206, or 304 unasked"),
+    Outcome.REVISIT_LOST: (
+        Policy.RETRY,
+        "unchanged since a page whose bytes are gone or unreadable by now; the next attempt is without condition",
+    ),
     Outcome.DESTINATION_REFUSED: (Policy.FAIL, "not a place that this installation may send to; nothing was sent"),
     Outcome.SECRET_MISSING: (
         Policy.FAIL,

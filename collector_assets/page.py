@@ -9,7 +9,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from parsel import Selector
     from selectolax.lexbor import LexborHTMLParser
 
+NOT_MODIFIED = 304
 _BASE = re.compile(r"<base\b", re.IGNORECASE)
+_OF_BODY = re.compile(
+    r"(?:x-archive-orig-)?(?:content-(?:encoding|length|md5|range|type)|transfer-encoding)\Z", re.IGNORECASE
+)
+"""Headers that say what the stored body is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,22 @@ class StoredResponse:
     """length, time or disconnect: the body is not whole."""
     fetched_at: datetime
     """By the clock of the machine that fetched it; the page's row has the database's."""
+    is_revisit: bool = False
+    """Without a body of its own: it says that what an earlier record holds is still what is there."""
+
+
+def revisited(revisit: StoredResponse, held: StoredResponse) -> StoredResponse:
+    """The response that a revisit stands for: the body that is held, under what the newer answer said.
+
+    An answer 200 repeats every header. A 304 updates those of the stored response, except what describes the body that
+    it did not bring (RFC 9111 §3.2).
+    """
+    if revisit.status != NOT_MODIFIED:
+        return replace(revisit, body=held.body, truncated=held.truncated, is_revisit=False)
+    news = [(name, value) for name, value in revisit.headers if not _OF_BODY.match(name)]
+    told = {name.lower() for name, _ in news}
+    kept = [(name, value) for name, value in held.headers if name.lower() not in told]
+    return replace(held, headers=(*kept, *news), fetched_at=revisit.fetched_at)
 
 
 def header_map(headers: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -5,7 +5,7 @@ A row is written after its bytes are durable, in the transaction that moves the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -16,8 +16,8 @@ from collector_assets import decoding
 from collector_assets.contract import Source
 from collector_assets.database import Connection, statements
 from collector_assets.outcome import Outcome
-from collector_assets.page import Location, Page, StoredResponse, header_map
-from collector_assets.request import RequestId
+from collector_assets.page import Location, Page, StoredResponse, header_map, revisited
+from collector_assets.request import Earlier, RequestId
 from collector_assets.storable import clean_text
 from collector_assets.window import Window
 
@@ -51,6 +51,12 @@ class NewPage:
     flags: Sequence[str]
     late: bool
     """Fetched after the window closed (rule 22)."""
+    warc_date: datetime
+    """WARC-Date of the record."""
+    revisit_of: int | None = None
+    """The page that holds the bytes, where this one has none of its own; never itself a revisit."""
+    revisit_window: datetime | None = None
+    """The window of that page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +84,8 @@ class StoredPage:
     depth: int
     state: str
     request_outcome: str | None
+    held: Location | None = None
+    """Of a revisit: where the bytes are. `location` is then the record that says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +163,38 @@ def count(connection: Connection, source: str, window_start: datetime) -> PageCo
     return PageCounts(**row)
 
 
+def has_other_windows(connection: Connection, source: str, window_start: datetime) -> bool:
+    """Whether `earlier` can find anything: the source has a good page of another window."""
+    row: Any = connection.execute(SQL["has_other_windows"], {"source": source, "window_start": window_start}).fetchone()
+    return bool(row[0])
+
+
+def earlier(
+    connection: Connection, window_start: datetime, request_ids: Sequence[RequestId]
+) -> dict[RequestId, Earlier]:
+    """The newest good page of the same request in another window, where there is one. One statement for all."""
+    values = {"window_start": window_start, "request_ids": list(request_ids)}
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return {RequestId(row.pop("request_id")): _earlier(row) for row in cursor.execute(SQL["earlier_pages"], values)}
+
+
+def lock_holders(connection: Connection, found: Sequence[Earlier]) -> set[int]:
+    """Keep the pages that hold the bytes from being removed, until the transaction ends; those that are there."""
+    values = {"window_starts": [each.window_start for each in found], "page_ids": [each.page_id for each in found]}
+    rows: list[Any] = connection.execute(SQL["lock_holders"], values).fetchall()
+    return {page_id for (page_id,) in rows}
+
+
+def _earlier(row: dict[str, Any]) -> Earlier:
+    return Earlier(location=_location(row, row.pop("final_url")), **row)
+
+
+def response_of(stored: StoredPage, read: Callable[[Location], StoredResponse]) -> StoredResponse:
+    """The archived response, a revisit with the body that it stands for; `read` is the archive's."""
+    response = read(stored.location)
+    return response if stored.held is None else revisited(response, read(stored.held))
+
+
 def page_of(stored: StoredPage, response: StoredResponse, window: Window, source: Source) -> Page:
     """The page as an extractor sees it; `DecodingError` when its bytes are cut, or not decodable within the limit."""
     if response.truncated:
@@ -164,7 +204,7 @@ def page_of(stored: StoredPage, response: StoredResponse, window: Window, source
     return Page(
         url=stored.url,
         final_url=stored.final_url,
-        status=stored.status,
+        status=response.status,
         headers=headers,
         body=decoded.body,
         fetched_at=stored.fetched_at,
@@ -180,15 +220,24 @@ def page_of(stored: StoredPage, response: StoredResponse, window: Window, source
 
 
 def _stored(row: dict[str, Any]) -> StoredPage:
-    location = Location(
+    held = {name: row.pop(f"held_{name}") for name in ("file", "offset", "length", "url")}
+    location = _location(row, row["final_url"])
+    row["flags"] = tuple(row["flags"])
+    return StoredPage(
+        location=location,
+        held=Location(payload_digest=location.payload_digest, **held) if held["file"] is not None else None,
+        **row,
+    )
+
+
+def _location(row: dict[str, Any], url: str) -> Location:
+    return Location(
         file=row.pop("warc_file"),
         offset=row.pop("warc_offset"),
         length=row.pop("warc_length"),
         payload_digest=row.pop("payload_digest"),
-        url=row["final_url"],
+        url=url,
     )
-    row["flags"] = tuple(row["flags"])
-    return StoredPage(location=location, **row)
 
 
 def _columns(rows: Sequence[NewPage]) -> dict[str, list[Any]]:
@@ -213,9 +262,12 @@ def _columns(rows: Sequence[NewPage]) -> dict[str, list[Any]]:
         "warc_file": [row.location.file for row in rows],
         "warc_offset": [row.location.offset for row in rows],
         "warc_length": [row.location.length for row in rows],
+        "warc_date": [row.warc_date for row in rows],
         "payload_digest": [row.location.payload_digest for row in rows],
         "body_bytes": [row.body_bytes for row in rows],
         "truncated": [row.truncated for row in rows],
         "flags": [" ".join(row.flags) for row in rows],
         "late": [row.late for row in rows],
+        "revisit_of": [row.revisit_of for row in rows],
+        "revisit_window": [row.revisit_window for row in rows],
     }

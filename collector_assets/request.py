@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NewType
 
+from collector_assets.page import Location
+
 RequestId = NewType("RequestId", int)
 Fence = NewType("Fence", int)
 
@@ -79,6 +81,24 @@ class NewRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """The newest good page of the same request in another window: what a conditional request asks about."""
+
+    window_start: datetime
+    """With `page_id`: the page that holds the bytes. A chain of revisits ends here."""
+    page_id: int
+    location: Location
+    """Of those bytes."""
+    warc_date: datetime
+    """WARC-Date of the record that holds them."""
+    content_type: str
+    content_encoding: str
+    etag: str | None
+    """As the newest answer said it, weak or strong; sent back as it is."""
+    last_modified: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """A request that one worker holds for a limited time; every write about it carries `fence`."""
 
@@ -99,6 +119,8 @@ class Lease:
     depth: int
     referrer: str | None
     leased_until: datetime
+    earlier: Earlier | None = None
+    """What the answer is compared with; none for another attempt than the first, which asks plainly."""
 
 
 def unique_key(

@@ -119,7 +119,7 @@ def of_archive(
         url=stored.url, kind=stored.kind, origin=f"the archive: window {window.key}, page {stored.page_id}"
     )
     try:
-        page = pages.page_of(stored, archive.read(stored.location), window, source)
+        page = pages.page_of(stored, pages.response_of(stored, archive.read), window, source)
     except (DecodingError, BrokenRecord) as error:
         trial.say("decode", Verdict.FAILED, str(error))
     else:

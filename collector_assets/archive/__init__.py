@@ -10,11 +10,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from collector_assets.archive.exchange import Exchange
+from collector_assets.archive.exchange import Exchange, Revisit
 from collector_assets.archive.local import LocalArchive
 from collector_assets.page import Location, StoredResponse
 
-__all__ = ["Archive", "ArchiveWriter", "Exchange", "LocalArchive", "Location", "StoredResponse", "open_archive"]
+__all__ = [
+    "Archive",
+    "ArchiveWriter",
+    "Exchange",
+    "LocalArchive",
+    "Location",
+    "Revisit",
+    "StoredResponse",
+    "open_archive",
+]
 
 
 class ArchiveWriter(Protocol):
@@ -45,7 +54,14 @@ class Archive(Protocol):
         ...
 
     def read(self, location: Location) -> StoredResponse:
-        """The response at that place; `BrokenRecord` when the bytes are not what the place says."""
+        """The response at that place; `BrokenRecord` when the bytes are not what the place says.
+
+        A revisit comes without a body; `page.revisited` joins it with the record that holds one.
+        """
+        ...
+
+    def holds(self, location: Location) -> bool:
+        """Whether there is something at that place, cheaply: only `read` says that it is whole."""
         ...
 
 

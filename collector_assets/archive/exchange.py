@@ -5,6 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
+
+from collector_assets.page import Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revisit:
+    """Instead of a body: the record that holds it (WARC 1.1 §6.7)."""
+
+    profile: Literal["server-not-modified", "identical-payload-digest"]
+    held: Location
+    """Of the response record with the body."""
+    held_date: datetime
+    """Its WARC-Date."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,3 +42,5 @@ class Exchange:
     ip: str | None
     truncated: str | None
     """Why the body is not whole, in the words of WARC-Truncated: length, time, disconnect."""
+    revisit: Revisit | None = None
+    """Where the body is already: then it is not stored again."""

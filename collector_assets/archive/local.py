@@ -54,6 +54,13 @@ class LocalArchive:
             raise _unwritable(path, error) from error
         return LocalWriter(self._root, folder, rotate_at=self._rotate_at)
 
+    def holds(self, location: Location) -> bool:
+        """Whether the file is there and long enough; nothing is read."""
+        try:
+            return os.fstat(self._open(location.file).descriptor).st_size >= location.offset + location.length
+        except (OSError, BrokenRecord):
+            return False
+
     def read(self, location: Location) -> StoredResponse:
         """Exactly the bytes at that place, checked against it; one `pread` on a file that stays open."""
         try:
@@ -104,7 +111,9 @@ class LocalWriter:
         pieces, locations = [file.unwritten_head], []
         offset = file.size + len(file.unwritten_head)
         for exchange in batch:
-            response, request, digest = warc.exchange_records(exchange, warcinfo_id=file.warcinfo_id)
+            response, request, digest = warc.exchange_records(
+                exchange, warcinfo_id=file.warcinfo_id, response_id=warc.record_id(file.name, offset)
+            )
             locations.append(
                 Location(
                     file=file.name, offset=offset, length=len(response), payload_digest=digest, url=exchange.url

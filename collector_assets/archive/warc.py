@@ -3,7 +3,8 @@
 The rule for HTTP headers: the block is kept as received, except that what would be untrue of the stored body is
 renamed. The client has undone the transfer coding, so `Transfer-Encoding` becomes `X-Archive-Orig-Transfer-Encoding`;
 a `Content-Length` that is not the length of the stored body becomes `X-Archive-Orig-Content-Length`; a right
-`Content-Length` is always there. `Content-Encoding` stays: the body is still content-encoded.
+`Content-Length` is always there. `Content-Encoding` stays: the body is still content-encoded. A revisit keeps the head
+as it was sent (without a transfer coding there is nothing untrue in it: it has no body).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final
 
 from isal import isal_zlib
 
-from collector_assets.archive.exchange import Exchange
+from collector_assets.archive.exchange import Exchange, Revisit
 from collector_assets.errors import BrokenRecord
 from collector_assets.page import Location, StoredResponse
 from collector_assets.window import utc
@@ -30,6 +31,9 @@ GZIP: Final = 16 + isal_zlib.MAX_WBITS
 GZIP_MAGIC: Final = b"\x1f\x8b"
 REPACKED: Final = "; if the file was compressed anew as one stream, compress it again per record"
 
+_RECORDS: Final = uuid.UUID("5d4a1b52-6b0c-4a39-9c5e-2f0a1a6f3c11")
+"""Namespace of the ids of response records, which follow from their places: a revisit names a record by them."""
+_PROFILE: Final = "http://netpreserve.org/warc/1.1/revisit/"
 _ORIGINAL: Final = b"X-Archive-Orig-"
 _BREAK: Final = re.compile(rb"[\r\n]")
 _NOT_IN_URI: Final = re.compile(r"[^\x21-\x7e]")
@@ -54,20 +58,27 @@ def warcinfo_record(*, filename: str, software: str, part_of: str, now: datetime
     return _member("warcinfo", record_id, _moment(now), fields, block), record_id
 
 
-def exchange_records(exchange: Exchange, *, warcinfo_id: str) -> tuple[bytes, bytes, bytes]:
-    """The response record, the request record, and the SHA-256 of the body."""
-    response_id, date = uuid.uuid4().urn, _moment(exchange.requested_at)
-    uri = target_uri(exchange.url)
-    digest = hashlib.sha256(exchange.body).digest()
+def record_id(file: str, offset: int) -> str:
+    """The id of the response record at a place of the archive: nothing else is ever written there."""
+    return uuid.uuid5(_RECORDS, f"{file}@{offset}").urn
+
+
+def exchange_records(exchange: Exchange, *, warcinfo_id: str, response_id: str) -> tuple[bytes, bytes, bytes]:
+    """The response record, or the revisit record in its place; the request record; and the SHA-256 of the body."""
+    date, uri, revisit = _moment(exchange.requested_at), target_uri(exchange.url), exchange.revisit
+    digest = revisit.held.payload_digest if revisit else hashlib.sha256(exchange.body).digest()
     common = f"WARC-Target-URI: {uri}\r\nWARC-Warcinfo-ID: <{warcinfo_id}>\r\n"
     of_response = (
         f"{common}WARC-Payload-Digest: {_labelled(digest)}\r\nCollector-Fetched-At: {_moment(exchange.fetched_at)}\r\n"
+        + _protocol(exchange.http_version)
+        + (_revisit_fields(revisit) if revisit else "")
         + (f"WARC-IP-Address: {exchange.ip}\r\n" if exchange.ip else "")
         + (f"WARC-Truncated: {exchange.truncated}\r\n" if exchange.truncated else "")
         + "Content-Type: application/http;msgtype=response\r\n"
     )
     of_request = f"{common}WARC-Concurrent-To: <{response_id}>\r\nContent-Type: application/http;msgtype=request\r\n"
-    response = _member("response", response_id, date, of_response, _response_block(exchange))
+    block = _revisit_head(exchange) if revisit else _response_block(exchange)
+    response = _member("revisit" if revisit else "response", response_id, date, of_response, block)
     request = _member("request", uuid.uuid4().urn, date, of_request, _request_block(exchange, uri))
     return response, request, digest
 
@@ -85,6 +96,31 @@ def _member(kind: str, record_id: str, date: str, fields: str, block: bytes) -> 
     return isal_zlib.compress(b"".join((head.encode("latin-1"), block, b"\r\n\r\n")), LEVEL, wbits=GZIP)
 
 
+def _protocol(http_version: str) -> str:
+    """WARC-Protocol (iipc/warc-specifications#42); its values are in lower case."""
+    return f"WARC-Protocol: http/{http_version}\r\n" if http_version else ""
+
+
+def _revisit_fields(revisit: Revisit) -> str:
+    """WARC 1.1 §6.7: what the record refers to, so that any replay tool finds it by URI and date."""
+    held = revisit.held
+    return (
+        f"WARC-Profile: {_PROFILE}{revisit.profile}\r\n"
+        f"WARC-Refers-To: <{record_id(held.file, held.offset)}>\r\n"
+        f"WARC-Refers-To-Target-URI: {target_uri(held.url)}\r\n"
+        f"WARC-Refers-To-Date: {_moment(revisit.held_date)}\r\n"
+    )
+
+
+def _revisit_head(exchange: Exchange) -> bytes:
+    """The head as received, the body left out: its headers speak of the body that is held."""
+    return _http_head(_status_line(exchange), exchange.headers)
+
+
+def _status_line(exchange: Exchange) -> bytes:
+    return _bytes(f"HTTP/{exchange.http_version} {exchange.status} {exchange.reason}")
+
+
 def _response_block(exchange: Exchange) -> bytes:
     length = b"%d" % len(exchange.body)
     headers, has_length = [], False
@@ -97,8 +133,7 @@ def _response_block(exchange: Exchange) -> bytes:
         headers.append((name, value))
     if not has_length:
         headers.append((b"Content-Length", length))
-    start = _bytes(f"HTTP/{exchange.http_version} {exchange.status} {exchange.reason}")
-    return _http_head(start, headers) + exchange.body
+    return _http_head(_status_line(exchange), headers) + exchange.body
 
 
 def _request_block(exchange: Exchange, uri: str) -> bytes:
@@ -147,7 +182,11 @@ def read_response(member: bytes, location: Location) -> StoredResponse:
         raise BrokenRecord(f"{describe(location)}: {error}") from None
     if fields["warc-target-uri"] != target_uri(location.url):
         raise BrokenRecord(f"{describe(location)}: holds {response.url}, not {location.url}")
-    if hashlib.sha256(response.body).digest() != location.payload_digest:
+    if response.is_revisit:
+        is_right = fields.get("warc-payload-digest") == _labelled(location.payload_digest)
+    else:
+        is_right = hashlib.sha256(response.body).digest() == location.payload_digest
+    if not is_right:
         raise BrokenRecord(f"{describe(location)}: the body is not the one that was archived (SHA-256 differs)")
     return response
 
@@ -190,9 +229,9 @@ def parse_record(record: bytes) -> tuple[dict[str, str], bytes]:
 
 
 def parse_response(fields: dict[str, str], block: bytes) -> StoredResponse:
-    """A response record as a value; its body is what follows the HTTP head."""
+    """A response or revisit record as a value; its body is what follows the HTTP head."""
     kind, url = fields.get("warc-type"), fields.get("warc-target-uri")
-    if kind != "response" or not url:
+    if kind not in {"response", "revisit"} or not url:
         raise BrokenRecord(f"a {kind or 'nameless'} record, not a response")
     head, end, body = block.partition(b"\r\n\r\n")
     start, _, lines = head.partition(b"\r\n")
@@ -210,6 +249,7 @@ def parse_response(fields: dict[str, str], block: bytes) -> StoredResponse:
         url=url,
         truncated=fields.get("warc-truncated"),
         fetched_at=fetched_at,
+        is_revisit=kind == "revisit",
     )
 
 

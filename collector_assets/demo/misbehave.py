@@ -179,6 +179,16 @@ async def empty_200(exchange: Exchange, _: str) -> None:
     exchange.respond(reply(b""))
 
 
+async def unmodified(exchange: Exchange, _: str) -> None:
+    """unmodified: 304, asked or not, with a Content-Length of 500 and no body."""
+    exchange.start(304, "Content-Length: 500", 'ETag: "as-before"')
+
+
+async def no_validators(exchange: Exchange, _: str) -> None:
+    """no_validators: the usual page from a site that knows no conditions: no ETag, no Last-Modified, never a 304."""
+    exchange.respond(reply(exchange.usual.body))
+
+
 async def gzip_body(exchange: Exchange, _: str) -> None:
     """gzip_body: the usual body compressed, whatever the client accepts."""
     exchange.respond(gzipped(exchange.usual))
@@ -283,7 +293,7 @@ _ALL: tuple[Misbehaviour, ...] = (
     delay, drop, reset, hang, hang_after_headers, drip, oversized, endless, short_body, cut_chunked, chunked, status,
     flaky, redirect, redirect_loop, redirect_chain, empty_200, gzip_body, gzip_bomb, cut_gzip, mislabelled_gzip,
     unlabelled_gzip, retry_after, early_hints, set_cookie, header_flood, bad_header, garbage, http10, close_after,
-    extra_bytes,
+    extra_bytes, unmodified, no_validators,
 )  # fmt: skip
 TABLE: dict[str, Misbehaviour] = {each.__name__: each for each in _ALL}
 

@@ -4,25 +4,26 @@
 -- One row per claim that got a response; a claim that has its row keeps it. Flags come as words between blanks.
 INSERT INTO pages (
     window_start, source, request_id, attempt, fence, kind, url, final_url, outcome, status, content_type,
-    content_encoding, etag, last_modified, requested_at, fetched_at, warc_file, warc_offset, warc_length,
-    payload_digest, body_bytes, truncated, flags, late
+    content_encoding, etag, last_modified, requested_at, fetched_at, warc_file, warc_offset, warc_length, warc_date,
+    payload_digest, body_bytes, truncated, flags, late, revisit_of, revisit_window
 )
 SELECT
     n.window_start, n.source, n.request_id, n.attempt, n.fence, n.kind, n.url, n.final_url, n.outcome, n.status,
     n.content_type, n.content_encoding, n.etag, n.last_modified, n.requested_at, n.fetched_at, n.warc_file,
-    n.warc_offset, n.warc_length, n.payload_digest, n.body_bytes, n.truncated,
-    array_remove(string_to_array(n.flags, ' '), ''), n.late
+    n.warc_offset, n.warc_length, n.warc_date, n.payload_digest, n.body_bytes, n.truncated,
+    array_remove(string_to_array(n.flags, ' '), ''), n.late, n.revisit_of, n.revisit_window
 FROM unnest(
     %(window_start)s::timestamptz[], %(source)s::text[], %(request_id)s::bigint[], %(attempt)s::integer[],
     %(fence)s::bigint[], %(kind)s::text[], %(url)s::text[], %(final_url)s::text[], %(outcome)s::text[],
     %(status)s::integer[], %(content_type)s::text[], %(content_encoding)s::text[], %(etag)s::text[],
     %(last_modified)s::text[], %(requested_at)s::timestamptz[], %(fetched_at)s::timestamptz[], %(warc_file)s::text[],
-    %(warc_offset)s::bigint[], %(warc_length)s::bigint[], %(payload_digest)s::bytea[], %(body_bytes)s::bigint[],
-    %(truncated)s::text[], %(flags)s::text[], %(late)s::boolean[]
+    %(warc_offset)s::bigint[], %(warc_length)s::bigint[], %(warc_date)s::timestamptz[], %(payload_digest)s::bytea[],
+    %(body_bytes)s::bigint[], %(truncated)s::text[], %(flags)s::text[], %(late)s::boolean[], %(revisit_of)s::bigint[],
+    %(revisit_window)s::timestamptz[]
 ) AS n (
     window_start, source, request_id, attempt, fence, kind, url, final_url, outcome, status, content_type,
-    content_encoding, etag, last_modified, requested_at, fetched_at, warc_file, warc_offset, warc_length,
-    payload_digest, body_bytes, truncated, flags, late
+    content_encoding, etag, last_modified, requested_at, fetched_at, warc_file, warc_offset, warc_length, warc_date,
+    payload_digest, body_bytes, truncated, flags, late, revisit_of, revisit_window
 )
 ON CONFLICT (window_start, request_id, fence) DO NOTHING
 RETURNING page_id;
@@ -32,11 +33,12 @@ RETURNING page_id;
 SELECT
     p.page_id, p.request_id, p.attempt, p.kind, p.url, p.final_url, p.status, p.content_type, p.requested_at,
     p.fetched_at, p.warc_file, p.warc_offset, p.warc_length, p.payload_digest, p.body_bytes, p.flags, p.late,
+    h.warc_file AS held_file, h.warc_offset AS held_offset, h.warc_length AS held_length, h.final_url AS held_url,
     r.lane, r.entity, r.hints, r.referrer, r.depth, r.state, r.outcome AS request_outcome
 FROM (
     SELECT DISTINCT ON (request_id) *
     FROM pages
-    WHERE source = %(source)s AND window_start = %(window_start)s AND outcome = 'ok' AND kind = ANY(%(kinds)s)
+    WHERE source = %(source)s AND window_start = %(window_start)s AND outcome IN ('ok', 'not_modified') AND kind = ANY(%(kinds)s)
       AND request_id > %(after_request_id)s
     ORDER BY request_id, page_id DESC
     LIMIT %(limit)s
@@ -48,6 +50,13 @@ CROSS JOIN LATERAL (
     WHERE window_start = p.window_start AND request_id = p.request_id
     OFFSET 0
 ) AS r
+-- Of a revisit: the page that holds its bytes.
+LEFT JOIN LATERAL (
+    SELECT warc_file, warc_offset, warc_length, final_url
+    FROM pages
+    WHERE window_start = p.revisit_window AND page_id = p.revisit_of
+    OFFSET 0
+) AS h ON p.revisit_of IS NOT NULL
 ORDER BY p.request_id;
 
 -- name: count_pages
@@ -58,7 +67,7 @@ SELECT
         (SELECT jsonb_object_agg(kind, good) FROM (
             SELECT kind, count(DISTINCT request_id) AS good
             FROM pages
-            WHERE source = %(source)s AND window_start = %(window_start)s AND outcome = 'ok'
+            WHERE source = %(source)s AND window_start = %(window_start)s AND outcome IN ('ok', 'not_modified')
             GROUP BY kind
         ) AS by_kind), '{}'
     ) AS ok_by_kind,
@@ -75,17 +84,67 @@ WHERE source = %(source)s AND window_start = %(window_start)s;
 SELECT
     p.page_id, p.request_id, p.attempt, p.kind, p.url, p.final_url, p.status, p.content_type, p.requested_at,
     p.fetched_at, p.warc_file, p.warc_offset, p.warc_length, p.payload_digest, p.body_bytes, p.flags, p.late,
+    h.warc_file AS held_file, h.warc_offset AS held_offset, h.warc_length AS held_length, h.final_url AS held_url,
     r.lane, r.entity, r.hints, r.referrer, r.depth, r.state, r.outcome AS request_outcome,
     w.window_key, w.window_start, w.window_end
 FROM windows AS w
 CROSS JOIN LATERAL (
     SELECT * FROM pages
-    WHERE source = w.source AND window_start = w.window_start AND outcome = 'ok' AND kind = ANY(%(kinds)s)
+    WHERE source = w.source AND window_start = w.window_start AND outcome IN ('ok', 'not_modified') AND kind = ANY(%(kinds)s)
       AND (%(url)s::text IS NULL OR url = %(url)s)
     ORDER BY page_id DESC
     LIMIT 1
 ) AS p
 JOIN requests AS r ON r.window_start = p.window_start AND r.request_id = p.request_id
+-- Of a revisit: the page that holds its bytes.
+LEFT JOIN LATERAL (
+    SELECT warc_file, warc_offset, warc_length, final_url
+    FROM pages
+    WHERE window_start = p.revisit_window AND page_id = p.revisit_of
+    OFFSET 0
+) AS h ON p.revisit_of IS NOT NULL
 WHERE w.source = %(source)s
 ORDER BY w.window_start DESC
 LIMIT 1;
+
+-- name: has_other_windows
+-- Whether the source has a good page of another window, so that looking for earlier pages can find any.
+SELECT EXISTS (SELECT FROM pages WHERE source = %(source)s AND outcome IN ('ok', 'not_modified') AND window_start < %(window_start)s)
+    OR EXISTS (SELECT FROM pages WHERE source = %(source)s AND outcome IN ('ok', 'not_modified') AND window_start > %(window_start)s);
+
+-- name: earlier_pages
+-- Of each request the newest good page of another window that was asked for in the same way (URL, headers, body, edition),
+-- and the page that holds its bytes: itself, or the one that it is a revisit of. Look-ups by index, request by request.
+SELECT n.request_id, p.content_type, p.content_encoding, p.etag, p.last_modified, h.window_start, h.page_id, h.warc_file,
+    h.warc_offset, h.warc_length, h.warc_date, h.payload_digest, h.final_url
+FROM unnest(%(request_ids)s::bigint[]) AS n (request_id)
+CROSS JOIN LATERAL (
+    SELECT r.source, r.url, r.headers, r.body, r.edition FROM requests AS r
+    WHERE r.window_start = %(window_start)s AND r.request_id = n.request_id
+    OFFSET 0
+) AS mine
+CROSS JOIN LATERAL (
+    SELECT p.* FROM pages AS p
+    WHERE p.source = mine.source AND p.url = mine.url AND p.outcome IN ('ok', 'not_modified')
+      AND p.window_start <> %(window_start)s AND p.final_url = p.url AND p.truncated IS NULL
+      AND (
+          SELECT true FROM requests AS r
+          WHERE r.window_start = p.window_start AND r.request_id = p.request_id AND r.method = 'GET' AND r.edition = mine.edition
+            AND r.headers = mine.headers AND r.body IS NOT DISTINCT FROM mine.body
+          LIMIT 1
+      )
+    ORDER BY p.fetched_at DESC
+    LIMIT 1
+) AS p
+CROSS JOIN LATERAL (
+    SELECT h.* FROM pages AS h
+    WHERE h.window_start = coalesce(p.revisit_window, p.window_start) AND h.page_id = coalesce(p.revisit_of, p.page_id)
+    OFFSET 0
+) AS h;
+
+-- name: lock_holders
+-- Pages whose bytes are needed from now on: while the lock lasts nobody removes them. Those that are still there.
+SELECT page_id FROM pages
+WHERE window_start = ANY (%(window_starts)s::timestamptz[]) AND page_id = ANY (%(page_ids)s::bigint[])
+ORDER BY page_id
+FOR KEY SHARE;

@@ -13,7 +13,7 @@ FROM latest AS l WHERE l.source = %(source)s;
 SELECT count(*) FROM (
     SELECT DISTINCT ON (p.request_id) p.page_id
     FROM pages AS p
-    WHERE p.source = %(source)s AND p.window_start = %(window_start)s AND p.outcome = 'ok' AND p.kind = ANY (%(kinds)s::text[])
+    WHERE p.source = %(source)s AND p.window_start = %(window_start)s AND p.outcome IN ('ok', 'not_modified') AND p.kind = ANY (%(kinds)s::text[])
     ORDER BY p.request_id, p.page_id DESC
 ) AS newest
 WHERE (

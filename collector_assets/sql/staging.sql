@@ -138,7 +138,7 @@ SELECT
     (
         SELECT count(*) FROM (
             SELECT DISTINCT ON (request_id) page_id FROM pages
-            WHERE source = %(source)s AND window_start = %(window_start)s AND outcome = 'ok' AND kind = ANY(%(kinds)s)
+            WHERE source = %(source)s AND window_start = %(window_start)s AND outcome IN ('ok', 'not_modified') AND kind = ANY(%(kinds)s)
             ORDER BY request_id, page_id DESC
         ) AS newest
         WHERE NOT EXISTS (SELECT FROM staged_pages AS p WHERE p.page_id = newest.page_id)

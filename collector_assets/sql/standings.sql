@@ -8,9 +8,9 @@ CROSS JOIN LATERAL (
     SELECT w.window_key, w.window_start, w.window_end FROM windows AS w
     WHERE w.source = s.source AND w.published_at IS NOT NULL AND w.counted_version IS NOT NULL
       AND (EXISTS (SELECT FROM pages AS p
-              WHERE p.source = w.source AND p.window_start = w.window_start AND p.outcome = 'ok' AND NOT p.late)
+              WHERE p.source = w.source AND p.window_start = w.window_start AND p.outcome IN ('ok', 'not_modified') AND NOT p.late)
         OR NOT EXISTS (SELECT FROM pages AS p
-              WHERE p.source = w.source AND p.window_start = w.window_start AND p.outcome = 'ok'))
+              WHERE p.source = w.source AND p.window_start = w.window_start AND p.outcome IN ('ok', 'not_modified')))
     ORDER BY w.window_start DESC LIMIT 1
 ) AS w;
 
@@ -24,7 +24,7 @@ ORDER BY halted_at;
 -- How attempts of a window ended after its last good page; a lease that ran out says nothing about the site.
 WITH good AS (
     SELECT max(p.fetched_at) AS at FROM pages AS p
-    WHERE p.source = %(source)s AND p.window_start = %(window_start)s AND p.outcome = 'ok'
+    WHERE p.source = %(source)s AND p.window_start = %(window_start)s AND p.outcome IN ('ok', 'not_modified')
 )
 SELECT good.at, f.outcome, coalesce(f.count, 0)
 FROM good LEFT JOIN LATERAL (
@@ -52,7 +52,7 @@ ORDER BY k.budget_key, d.source;
 -- Seconds from sending to the end of the answer, over some good pages of the window.
 SELECT avg(extract(epoch FROM p.fetched_at - p.requested_at))::float8 FROM (
     SELECT p.fetched_at, p.requested_at FROM pages AS p
-    WHERE p.source = %(source)s AND p.window_start = %(window_start)s AND p.outcome = 'ok'
+    WHERE p.source = %(source)s AND p.window_start = %(window_start)s AND p.outcome IN ('ok', 'not_modified')
     ORDER BY p.request_id DESC LIMIT 200
 ) AS p;
 

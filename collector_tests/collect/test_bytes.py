@@ -68,6 +68,9 @@ class SlowArchive:
     def read(self, location: Location) -> StoredResponse:
         return self.under.read(location)
 
+    def holds(self, location: Location) -> bool:
+        return self.under.holds(location)
+
 
 @dataclass(frozen=True)
 class SlowWriter:

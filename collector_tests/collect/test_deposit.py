@@ -47,7 +47,9 @@ def claim(hands: Hands, count: int, *, kind: str = "detail", lease: timedelta = 
 
 def store(hands: Hands, batch: Sequence[Answered], source: Source = QUICK) -> Stored:
     with closing(hands.archive.writer("shop", TODAY.key)) as writer:
-        depositor = Depositor(source=source, window=hands.row(source), database=hands.database, writer=writer)
+        depositor = Depositor(
+            source=source, window=hands.row(source), database=hands.database, archive=hands.archive, writer=writer
+        )
         return depositor.store(batch)
 
 

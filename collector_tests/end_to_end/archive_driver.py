@@ -114,10 +114,11 @@ def main(plan: Plan) -> None:
         with database.transaction() as connection:
             window = windows.newest(connection, SOURCE.name)
         assert window is not None
-        writer: ArchiveWriter = LocalArchive(Path(plan.archive)).writer(SOURCE.name, window.window.key)
+        archive = LocalArchive(Path(plan.archive))
+        writer: ArchiveWriter = archive.writer(SOURCE.name, window.window.key)
         if plan.stop_before_commit:
             writer = HaltingWriter(writer)
-        depositor = Depositor(source=SOURCE, window=window, database=database, writer=writer)
+        depositor = Depositor(source=SOURCE, window=window, database=database, archive=archive, writer=writer)
         while leases := claim(database, window, plan.worker):
             depositor.store([Answered(lease=lease, answer=answer_to(lease, plan.body_bytes)) for lease in leases])
             say("committed")

@@ -66,6 +66,7 @@ def page_for(lease: Lease, **changes: Any) -> NewPage:
         truncated=None,
         flags=(),
         late=False,
+        warc_date=NOON,
     )
     return replace(whole, **changes)
 
@@ -209,8 +210,9 @@ FROM generate_series(1, 20000) AS n;
 """
 THEIR_PAGES = """
 INSERT INTO pages (window_start, source, request_id, attempt, fence, kind, url, final_url, outcome, status,
-    requested_at, fetched_at, warc_file, warc_offset, warc_length, payload_digest, body_bytes)
-SELECT window_start, source, request_id, 1, 1, kind, url, url, 'ok', 200, now(), now(), 'a', 1, 1, '', 1 FROM requests;
+    requested_at, fetched_at, warc_file, warc_offset, warc_length, warc_date, payload_digest, body_bytes)
+SELECT window_start, source, request_id, 1, 1, kind, url, url, 'ok', 200, now(), now(), 'a', 1, 1, now(), '', 1
+FROM requests;
 """
 
 

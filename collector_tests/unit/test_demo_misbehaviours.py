@@ -143,6 +143,17 @@ def test_empty_200(site: DemoSite) -> None:
     assert (status, headers["content-length"], body) == (200, "0", b"")
 
 
+def test_unmodified_declares_a_body_that_never_comes(site: DemoSite) -> None:
+    status, headers, body = parts(raw(site, "/misbehave/unmodified")[0])
+    assert (status, headers["content-length"], body) == (304, "500", b"")
+
+
+def test_no_validators(site: DemoSite) -> None:
+    status, headers, body = parts(raw(site, "/misbehave/no_validators")[0])
+    assert (status, body) == (200, FINE)
+    assert not {"etag", "last-modified"} & set(headers)
+
+
 def test_the_gzip_misbehaviours_lie_as_named(site: DemoSite) -> None:
     def got(name: str) -> tuple[str | None, bytes]:
         _, headers, body = parts(raw(site, name)[0])

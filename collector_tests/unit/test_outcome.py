@@ -9,7 +9,7 @@ from collector_assets.outcome import POLICY, Outcome, Policy, of_status, outcome
 PAGE = Path(__file__).parents[2] / "docs" / "outcomes.md"
 RETRIED = {
     "host_unresolved", "connect_error", "connection_lost", "timeout", "truncated", "protocol_error", "unavailable",
-    "empty_body", "fetcher_error", "lease_expired",
+    "empty_body", "revisit_lost", "fetcher_error", "lease_expired",
 }  # fmt: skip
 
 
@@ -17,8 +17,8 @@ class TestPolicies:
     def test_every_outcome_has_one(self):
         assert set(POLICY) == set(Outcome)
 
-    def test_only_ok_keeps_the_page(self):
-        assert [each for each in Outcome if policy(each) is Policy.KEEP] == [Outcome.OK]
+    def test_only_a_page_that_is_here_is_kept(self):
+        assert [each for each in Outcome if policy(each) is Policy.KEEP] == [Outcome.OK, Outcome.NOT_MODIFIED]
 
     def test_what_may_pass_by_itself_is_retried_and_nothing_else(self):
         assert {each.value for each in Outcome if policy(each) is Policy.RETRY} == RETRIED

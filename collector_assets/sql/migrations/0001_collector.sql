@@ -193,18 +193,24 @@ CREATE TABLE pages (
     warc_file         text        NOT NULL,             -- relative to the archive
     warc_offset       bigint      NOT NULL CHECK (warc_offset >= 0),
     warc_length       bigint      NOT NULL CHECK (warc_length > 0),
-    payload_digest    bytea       NOT NULL,             -- sha256 of the body as received
+    warc_date         timestamptz NOT NULL,             -- WARC-Date of the record, by the clock of the machine that sent
+    payload_digest    bytea       NOT NULL,             -- sha256 of the body as received; of a 304, of the body it confirms
     body_bytes        bigint      NOT NULL,             -- of the body as received
     truncated         text,
     flags             text[]      NOT NULL DEFAULT '{}',
     late              boolean     NOT NULL DEFAULT false,
     robots_rule       text,
-    revisit_of        bigint,
+    revisit_of        bigint,                           -- the page that holds the bytes: never itself a revisit
+    revisit_window    timestamptz,                      -- and its window
     PRIMARY KEY (window_start, page_id),
-    CONSTRAINT one_page_per_claim UNIQUE (window_start, request_id, fence)
+    CONSTRAINT one_page_per_claim UNIQUE (window_start, request_id, fence),
+    CONSTRAINT revisit_names_its_window CHECK ((revisit_of IS NULL) = (revisit_window IS NULL)),
+    -- Bytes that a page needs are not removed while it is there.
+    CONSTRAINT revisit_has_its_bytes FOREIGN KEY (revisit_window, revisit_of) REFERENCES pages (window_start, page_id)
 );
-CREATE INDEX good_pages_by_request ON pages (source, window_start, request_id, page_id DESC) WHERE outcome = 'ok'; -- read in this order
-CREATE INDEX pages_by_url ON pages (source, url, fetched_at DESC) WHERE outcome = 'ok';
+CREATE INDEX revisits_by_page ON pages (revisit_window, revisit_of) WHERE revisit_of IS NOT NULL;
+CREATE INDEX good_pages_by_request ON pages (source, window_start, request_id, page_id DESC) WHERE outcome IN ('ok', 'not_modified'); -- read in this order
+CREATE INDEX pages_by_url ON pages (source, url, fetched_at DESC) WHERE outcome IN ('ok', 'not_modified');
 
 -- The verdict on one page by one extractor version.
 CREATE TABLE readings (
