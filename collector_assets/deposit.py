@@ -146,7 +146,7 @@ class Depositor:
                 outcome = Outcome.DISCOVERY_FAILED if found is None else outcome
         return _Judged(
             answered=item,
-            result=self._result(item.lease, outcome, clean_text(reason)[:REASON_LIMIT]),
+            result=_no_sooner(item.answer, self._result(item.lease, outcome, clean_text(reason)[:REASON_LIMIT])),
             outcome=outcome,
             location=location,
             found=found,
@@ -244,6 +244,13 @@ def _said_before(earlier: Earlier) -> dict[str, str]:
         "last-modified": earlier.last_modified,
     }
     return {name: value for name, value in said.items() if value}
+
+
+def _no_sooner(answer: Response | NoResponse, result: frontier.Result) -> frontier.Result:
+    """Another attempt waits until it can end otherwise."""
+    if isinstance(answer, NoResponse) and isinstance(result, frontier.Retry):
+        return replace(result, wait=max(result.wait, timedelta(seconds=answer.wait_s)))
+    return result
 
 
 def add_found(connection: Connection, source: Source, window: windows.WindowRow, found: Sequence[links.Found]) -> int:

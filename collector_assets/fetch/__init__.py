@@ -74,6 +74,8 @@ class NoResponse:
     """`time.monotonic()` when the connection was closed."""
     sent: bool
     """Whether bytes may have left: if so, the site may have counted a request."""
+    wait_s: float = 0.0
+    """Another attempt before that ends the same way: the name is not asked for again (`fetch/names.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from collector_assets.errors import DestinationRefused
 from collector_assets.fetch import FetchRequest, NoResponse, NotSent, Response, Truncated
 from collector_assets.fetch.connector import Attempt, Connector, PermissionOver, Resent, current
 from collector_assets.fetch.egress import Egress
+from collector_assets.fetch.names import NameUnresolved
 from collector_assets.outcome import Outcome
 from collector_assets.request import Secret
 
@@ -68,7 +69,13 @@ class HttpFetcher:
         except Exception as error:  # noqa: BLE001  every end of an attempt is an outcome
             await attempt.abandon()
             what, reason = _explained(error, request, is_sent=attempt.is_sent)
-            return NoResponse(outcome=what, reason=secrets.shown(reason), ended_at=monotonic(), sent=attempt.is_sent)
+            return NoResponse(
+                outcome=what,
+                reason=secrets.shown(reason),
+                ended_at=monotonic(),
+                sent=attempt.is_sent,
+                wait_s=_wait_s(error),
+            )
         except BaseException:
             attempt.abort()
             raise
@@ -271,6 +278,12 @@ def _explained(error: Exception, request: FetchRequest, *, is_sent: bool) -> tup
         if isinstance(error, kind):
             return what, words or str(error)
     return Outcome.FETCHER_ERROR, f"{type(error).__name__}: {error}"
+
+
+def _wait_s(error: Exception) -> float:
+    """How long another attempt is of no use."""
+    found_by = error.os_error if isinstance(error, aiohttp.ClientConnectorDNSError) else None
+    return found_by.retry_in_s if isinstance(found_by, NameUnresolved) else 0.0
 
 
 def _late(error: TimeoutError, request: FetchRequest, *, is_sent: bool) -> tuple[Outcome, str]:

@@ -40,7 +40,7 @@ class NameUnresolved(OSError):
     """The name has no address now; it will not be asked for again before `retry_in_s` is over."""
 
     def __init__(self, said: str, retry_in_s: float) -> None:
-        super().__init__(said)
+        super().__init__(socket.EAI_NONAME, said)
         self.retry_in_s = retry_in_s
 
 

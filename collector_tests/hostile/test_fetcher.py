@@ -12,7 +12,8 @@ from collector_assets.fetch import FetchRequest, NoResponse, NotSent, Response
 from collector_assets.fetch.http import HttpFetcher
 from collector_assets.outcome import Outcome
 from collector_tests.fetch.conftest import always
-from collector_tests.hostile.conftest import HOME, Canary, Stranger, fetcher
+from collector_tests.fixtures.stranger import HOME, Resolver, Stranger
+from collector_tests.hostile.conftest import Canary
 from collector_tests.hostile.targets import ADDRESSES, HIDDEN, HOSTS, SPELLINGS
 
 End = Response | NoResponse | NotSent
@@ -49,14 +50,14 @@ def let_through(canary: Canary, ends: dict[str, End]) -> dict[str, End]:
 def test_a_url_that_nobody_parsed_is_refused(canary: Canary):
     """Rule 13. The guard stands alone: what comes here was parsed long before, as a rule."""
     # Mutation: drop `self._egress.check(...)` from `Connector.connect`.
-    ends = fetched(fetcher(), [f"http://{spelling}:{canary.port}/" for spelling in SPELLINGS])
+    ends = fetched(Resolver().fetcher(), [f"http://{spelling}:{canary.port}/" for spelling in SPELLINGS])
 
     assert let_through(canary, ends) == {}
 
 
 def test_a_url_as_a_link_gives_it_is_refused(canary: Canary, stranger: Stranger):
     links = [urls.resolve(f"http://{each}:{canary.port}/", f"{stranger.origin}/") for each in SPELLINGS]
-    ends = fetched(fetcher(), [link.url for link in links if isinstance(link, urls.WebAddress)])
+    ends = fetched(Resolver().fetcher(), [link.url for link in links if isinstance(link, urls.WebAddress)])
 
     assert let_through(canary, ends) == {}
     assert len(ends) > 50  # many spellings are one address
@@ -65,7 +66,7 @@ def test_a_url_as_a_link_gives_it_is_refused(canary: Canary, stranger: Stranger)
 def test_a_name_with_such_an_address_is_refused(canary: Canary):
     # Mutation: `if True` for `verdict.allowed` in `Guard._may_use`.
     for ip in ADDRESSES:
-        assert let_through(canary, fetched(fetcher([ip]), [f"http://evil.example:{canary.port}/"])) == {}
+        assert let_through(canary, fetched(Resolver([ip]).fetcher(), [f"http://evil.example:{canary.port}/"])) == {}
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -73,14 +74,14 @@ def test_a_name_with_such_an_address_beside_a_good_one_is_refused(canary: Canary
     """Rule 13."""
     for ip in ADDRESSES:
         answer = [ip, HOME] if is_first else [HOME, ip]
-        assert let_through(canary, fetched(fetcher(answer), [f"http://evil.example:{canary.port}/"])) == {}
+        assert let_through(canary, fetched(Resolver(answer).fetcher(), [f"http://evil.example:{canary.port}/"])) == {}
 
 
 def test_a_name_that_answers_so_the_second_time_is_refused(canary: Canary, stranger: Stranger):
     """Rule 13. DNS rebinding: another look-up is another judgement, and none is between that and connecting."""
     good = stranger.page("/")
     for ip in ADDRESSES:
-        ends = fetched(fetcher([HOME], [ip]), [good, f"http://site.example:{canary.port}/"])
+        ends = fetched(Resolver([HOME], [ip]).fetcher(), [good, f"http://site.example:{canary.port}/"])
         assert isinstance(ends.pop(good), Response)
         assert let_through(canary, ends) == {}
 
@@ -89,7 +90,7 @@ def test_a_name_that_answers_so_the_second_time_is_refused(canary: Canary, stran
 def test_a_link_that_hides_its_host_is_refused_or_leads_home(canary: Canary, stranger: Stranger, host: str):
     hidden = [each.format(host=f"{host}:{canary.port}") for each in HIDDEN]
     links = [urls.resolve(each, f"{stranger.origin}/a/b") for each in hidden]
-    ends = fetched(fetcher(), [link.url for link in links if isinstance(link, urls.WebAddress)])
+    ends = fetched(Resolver().fetcher(), [link.url for link in links if isinstance(link, urls.WebAddress)])
 
     assert all(urls.host(url) == "site.example" for url in let_through(canary, ends))
     assert sum(map(is_refused, ends.values())) >= 5

@@ -17,7 +17,8 @@ from collector_assets.database import Database
 from collector_assets.outcome import Outcome
 from collector_assets.status import window_row
 from collector_assets.window import Window
-from collector_tests.hostile.conftest import ALLOWED, Canary, Stranger, fetcher
+from collector_tests.fixtures.stranger import ALLOWED, Resolver, Stranger
+from collector_tests.hostile.conftest import Canary
 from collector_tests.hostile.targets import SPELLINGS
 
 DAY = datetime(2099, 1, 29, tzinfo=UTC)
@@ -47,7 +48,7 @@ def source(stranger: Stranger, hosts: set[str], *starts: str) -> Source:
 def collected(by: Source, database: Database, folder: Path) -> Counter[str]:
     """How the requests of a whole window ended."""
     archive = LocalArchive(folder)
-    places = {"source": by, "database": database, "archive": archive, "fetcher": fetcher}
+    places = {"source": by, "database": database, "archive": archive, "fetcher": Resolver().fetcher}
     discover.run(**places, window=TODAY)
     collect.run(**places, window=window_row(database, by.name, TODAY.key), kinds=None)
     with database.transaction() as connection:
