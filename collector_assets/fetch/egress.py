@@ -11,8 +11,9 @@ import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 from urllib.parse import urlsplit
 
 from collector_assets import urls
@@ -97,17 +98,20 @@ class Guard:
         """
         if port in BAD_PORTS:
             raise DestinationRefused(f"{host}: port {port} is not for the web")
-        if _is_literal(host):
-            self._may_use(host, host)
-        elif not _NAME.match(host) or _NUMBER.match(host.removesuffix(".").rpartition(".")[2]):
-            raise DestinationRefused(f"{host[:100]!r} is not a host name")
-        elif urls.is_demo(host.lower().removesuffix(".")):
-            raise DestinationRefused(f"{host}: only a source of the demo site goes to the demo site")
+        match _form(host):
+            case "address":
+                self._may_use(host, host)
+            case "nonsense":
+                raise DestinationRefused(f"{host[:100]!r} is not a host name")
+            case "demo":
+                raise DestinationRefused(f"{host}: only a source of the demo site goes to the demo site")
+            case "name":
+                pass
 
     async def addresses(self, host: str, port: int) -> Sequence[Address]:
         """The addresses of `host`, all of them judged. Raises DestinationRefused, or `NameUnresolved`."""
         self.check(host, port)
-        if _is_literal(host):
+        if _form(host) == "address":
             return (Address(host, port),)
         found = await self._names.addresses(host)
         usable = [ip for ip in found if self._may_use(ip, host)]
@@ -137,6 +141,16 @@ def _host_and_port(demo_site: str) -> tuple[str, int]:
     except ValueError:
         pass
     raise ConfigurationError("COLLECTOR_DEMO_SITE", f"{demo_site!r} is not host:port", "Write 127.0.0.1:8765")
+
+
+@lru_cache(maxsize=4_096)
+def _form(host: str) -> Literal["address", "name", "demo", "nonsense"]:
+    """What a host of a URL is."""
+    if _is_literal(host):
+        return "address"
+    if not _NAME.match(host) or _NUMBER.match(host.removesuffix(".").rpartition(".")[2]):
+        return "nonsense"
+    return "demo" if urls.is_demo(host.lower().removesuffix(".")) else "name"
 
 
 def _is_literal(host: str) -> bool:
