@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic
+from typing import Any
 
 import pytest
+import uvloop
 
 from collector_assets.addresses import AddressPolicy
 from collector_assets.errors import DestinationRefused
@@ -37,7 +39,15 @@ def addresses(by: Guard, host: str = "shop.example", port: int = 80) -> Sequence
     return asyncio.run(by.addresses(host, port))
 
 
-def fetched(by: Guard, *requests: FetchRequest, run: Callable = asyncio.run) -> list[object]:
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    return request.param
+
+
+def fetched(run: Run, by: Guard, *requests: FetchRequest) -> list[object]:
     """How the requests ended, one after the other on one fetcher."""
 
     async def whole() -> list[object]:
@@ -128,23 +138,23 @@ class TestCheck:
 
 
 class TestConnections:
-    def test_go_to_the_judged_address(self):
+    def test_go_to_the_judged_address(self, run: Run):
         """Rule 13."""
         with speaking(FINE) as server:
             port = server.address.rpartition(":")[2]
-            (answer,) = fetched(guard(["127.0.0.1"], allow=HERE), asked(url=f"http://shop.example:{port}/"))
+            (answer,) = fetched(run, guard(["127.0.0.1"], allow=HERE), asked(url=f"http://shop.example:{port}/"))
 
         assert isinstance(answer, Response)
         assert (answer.outcome, answer.ip) == (Outcome.OK, "127.0.0.1")
         assert f"Host: shop.example:{port}\r\n".encode() in server.heads[0]
 
-    def test_are_not_made_to_where_the_name_points_next(self):
+    def test_are_not_made_to_where_the_name_points_next(self, run: Run):
         """Rule 13: DNS rebinding. The name is looked up once per connection, and what was judged is what is used."""
         with speaking(FINE) as server:
             port = server.address.rpartition(":")[2]
             url = f"http://shop.example:{port}/"
             rebinding = guard(["127.0.0.1"], ["127.0.0.2"], allow=HERE)
-            first, second = fetched(rebinding, asked(url=url), asked(url=url))
+            first, second = fetched(run, rebinding, asked(url=url), asked(url=url))
 
         assert isinstance(first, Response)
         assert isinstance(second, NoResponse)
@@ -152,32 +162,45 @@ class TestConnections:
         assert "127.0.0.2, which is loopback" in second.reason
         assert len(server.heads) == 1
 
-    def test_to_a_name_without_address_have_a_reason(self):
-        (failed,) = fetched(guard([]), asked(url="http://gone.example/"))
+    def test_to_a_name_without_address_have_a_reason(self, run: Run):
+        (failed,) = fetched(run, guard([]), asked(url="http://gone.example/"))
 
         assert isinstance(failed, NoResponse)
         assert (failed.outcome, failed.sent) == (Outcome.HOST_UNRESOLVED, False)
 
-    def test_try_the_next_address_when_one_refuses(self):
+    def test_try_the_next_address_when_one_refuses(self, run: Run):
         """HTTP-33: both families are tried."""
         with speaking(FINE) as server:
             port = server.address.rpartition(":")[2]
             both = guard(["::1", "127.0.0.1"], allow=("::1", "127.0.0.1"))
-            (answer,) = fetched(both, asked(url=f"http://shop.example:{port}/"))
+            (answer,) = fetched(run, both, asked(url=f"http://shop.example:{port}/"))
 
         assert getattr(answer, "outcome", answer) is Outcome.OK
 
-    def test_do_not_wait_for_an_address_that_does_not_answer(self):
+    def test_do_not_wait_for_an_address_that_does_not_answer(self, run: Run):
         """HTTP-33: within about a second."""
         with silent("::1") as port, speaking(FINE, port=port):
             both = guard(["::1", "127.0.0.1"], allow=("::1", "127.0.0.1"))
             began = monotonic()
-            (answer,) = fetched(both, asked(url=f"http://shop.example:{port}/"))
+            (answer,) = fetched(run, both, asked(url=f"http://shop.example:{port}/"))
             took_s = monotonic() - began
 
         assert isinstance(answer, Response)
         assert answer.ip == "127.0.0.1"
         assert took_s < 1.5
+
+    def test_that_no_address_takes_tried_both_families(self, run: Run):
+        """HTTP-33."""
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            port = closed.getsockname()[1]
+        (failed,) = fetched(
+            run, guard(["::1", "127.0.0.1"], allow=("::1", "127.0.0.1")), asked(url=f"http://a:{port}/")
+        )
+
+        assert isinstance(failed, NoResponse)
+        assert (failed.outcome, failed.sent) == (Outcome.CONNECT_ERROR, False)
+        assert "::1" in failed.reason
+        assert "127.0.0.1" in failed.reason
 
 
 @contextmanager
