@@ -118,6 +118,11 @@ def encoder_of(encoding: str) -> str:
     return {"gbk": "gbk", "big5": "cp950"}.get(encoding) or _codecs()[encoding]
 
 
+def codec_of(encoding: str) -> str:
+    """The Python codec of an encoding's name, for reading in pieces; without the repairs of `decode`."""
+    return _codecs()[encoding]
+
+
 # --- The signals ---------------------------------------------------------------------------------------------------
 
 _PARAMETER: Final = re.compile(r"""(?:^|[;,\s])charset\s*=\s*["']?\s*([^\s"';,]+)""", re.IGNORECASE)

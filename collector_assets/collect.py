@@ -34,6 +34,7 @@ from collector_assets.heartbeat import Heartbeat
 from collector_assets.holdings import Holdings
 from collector_assets.outbox import Outbox
 from collector_assets.revisits import EarlierPages
+from collector_assets.unfold import UnfoldingDepositor
 from collector_assets.windows import WindowRow
 
 LOG = logging.getLogger(__name__)
@@ -125,7 +126,7 @@ class Worker:
         self._source, self._start, self._kinds = source, window.window.start, kinds
         self._database, self._make_fetcher, self._progress = database, fetcher, progress
         self._writer = archive.writer(source.name, window.window.key)
-        self._depositor = Depositor(
+        self._depositor = (UnfoldingDepositor if source.sitemaps else Depositor)(
             source=source, window=window, database=database, archive=archive, writer=self._writer
         )
         self._earlier = EarlierPages(source=source, window_start=self._start, archive=archive)

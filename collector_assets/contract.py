@@ -37,6 +37,8 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,62}\Z")
 NAMED_WINDOW = re.compile(r"\{window\.(start|end)(?::([^}]*))?\}|\{window\.key\}")
 FOREVER = timedelta.max
 DEFAULT_LANE = "*"
+SITEMAP = "sitemap"
+"""The kind of the pages of `Source.sitemaps`; what they lead to is read by `sitemap.py`."""
 RESERVED_NAMES = frozenset({"multi"})
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 OUR_HEADERS = frozenset({"user-agent", "host", "connection", "content-length", "transfer-encoding", "accept-encoding"})
@@ -347,11 +349,22 @@ class Source(Refusing):
         default="full", description="whether a window lists everything; incremental: nothing is ever unseen (issue C)"
     )
     session: Session | None = Field(default=None, description="a login before pass 1 (issue C)")
-    sitemaps: bool = Field(default=False, description="discover from sitemaps (issue C)")
+    sitemaps: bool | tuple[str, ...] = Field(
+        default=False,
+        description="discover from sitemaps: those that the robots.txt of every host in start_urls or scope names "
+        "(else /sitemap.xml), or these (a URL of a sitemap or of a robots.txt; may name the window)",
+    )
+    sitemap_kinds: Mapping[str, str] = Field(
+        default_factory=dict,
+        description="kind of the pages in sitemaps by pattern of the URL (`*`, `?`, `[…]`; the first that fits counts, "
+        'others stay out); default: all are of the one kind that has no discover; patterns of kind "sitemap" choose '
+        "among the sitemaps of an index",
+    )
 
     def __post_init__(self) -> None:
         _check_names(self)
         _check_pages(self)
+        _check_sitemaps(self)
         _check_starts(self)
         _check_addresses(self)
         _check_keys(self)
@@ -364,7 +377,11 @@ class Source(Refusing):
 
     @cached_property
     def kind_map(self) -> dict[str, Kind]:
-        """Every kind by name, whichever form the source was written in."""
+        """Every kind by name, whichever form the source was written in, and the kind of its sitemaps."""
+        return self._own_kinds | ({SITEMAP: Kind()} if self.sitemaps else {})
+
+    @cached_property
+    def _own_kinds(self) -> dict[str, Kind]:
         if self.kinds:
             return dict(self.kinds)
         short = {
@@ -381,7 +398,7 @@ class Source(Refusing):
     @cached_property
     def with_discover(self) -> tuple[str, ...]:
         """Kinds whose pages yield links."""
-        return tuple(sorted(name for name, kind in self.kind_map.items() if kind.discover))
+        return tuple(sorted(name for name, kind in self.kind_map.items() if kind.discover or name == SITEMAP))
 
     @cached_property
     def with_extract(self) -> tuple[str, ...]:
@@ -402,12 +419,30 @@ class Source(Refusing):
         """Whether starts name the window: only then can an old window be truly collected."""
         if self.names_window is not None:
             return self.names_window
-        return any(NAMED_WINDOW.search(_url(item)) for item in self.start_urls)
+        return any(NAMED_WINDOW.search(url) for url in self._start_addresses)
+
+    def is_sitemap(self, kind: str) -> bool:
+        """Whether the pages of this kind are sitemaps."""
+        return kind == SITEMAP and bool(self.sitemaps)
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts of the start URLs."""
-        return tuple(dict.fromkeys(urls.host(_plain(_url(item))) for item in self.start_urls))
+        """The hosts of the start URLs, and of the sitemaps that are named."""
+        return tuple(dict.fromkeys(urls.host(_plain(url)) for url in self._start_addresses))
+
+    @cached_property
+    def _start_addresses(self) -> tuple[str, ...]:
+        return (*map(_url, self.start_urls), *(self.sitemaps if isinstance(self.sitemaps, tuple) else ()))
+
+    @cached_property
+    def sitemap_starts(self) -> tuple[str, ...]:
+        """Where reading sitemaps starts: those that are named, or every host's robots.txt."""
+        if isinstance(self.sitemaps, tuple):
+            return self.sitemaps
+        if not self.sitemaps:
+            return ()
+        origins = dict.fromkeys(urls.origin(_plain(_url(item))) for item in self.start_urls)
+        return tuple(f"{origin}/robots.txt" for origin in origins or [f"https://{host}" for host in self.scope])
 
     @cached_property
     def domain(self) -> str:
@@ -447,13 +482,21 @@ class Source(Refusing):
         for item in self.start_urls:
             link = item if isinstance(item, Link) else Link(item, kind=self.first_kind)
             yield replace(link, url=named_url(link.url, window))
+        for url in self.sitemap_starts:
+            yield Link(named_url(url, window), kind=SITEMAP)
         if self.start:
             yield from self.start(window, {})
 
     @cached_property
+    def only_end_kind(self) -> str | None:
+        """The one kind that leads nowhere further, if it is one: what sitemaps list."""
+        ends = [name for name, kind in self._own_kinds.items() if not kind.discover and kind.dedupe == "url"]
+        return ends[0] if len(ends) == 1 else None
+
+    @cached_property
     def first_kind(self) -> str:
         """The kind of a plain start URL: the first that discovers, else the first."""
-        return next((name for name, kind in self.kind_map.items() if kind.discover), next(iter(self.kind_map)))
+        return next((name for name, kind in self._own_kinds.items() if kind.discover), next(iter(self._own_kinds)))
 
 
 def named_url(url: str, window: Window) -> str:
@@ -538,16 +581,30 @@ def _check_pages(source: Source) -> None:
         raise _wrong(source, "extract", "no kind has extract, so no record can ever come out")
 
 
+def _check_sitemaps(source: Source) -> None:
+    if SITEMAP in source.kinds and source.sitemaps:
+        raise _wrong(source, "kinds", f"{SITEMAP!r} is the kind of the sitemaps themselves")
+    if source.sitemap_kinds and not source.sitemaps:
+        raise _wrong(source, "sitemap_kinds", "there are no sitemaps")
+    if source.sitemaps and not source.sitemap_kinds and source.only_end_kind is None:
+        raise _wrong(source, "sitemap_kinds", f"say which pages are of which kind ({', '.join(source.kind_map)})")
+    for pattern, name in source.sitemap_kinds.items():
+        if name not in source.kind_map:
+            raise _wrong(source, "sitemap_kinds", f"{pattern!r}: {name!r} is not a kind ({', '.join(source.kind_map)})")
+        if source.kind_map[name].dedupe == "entity":
+            raise _wrong(source, "sitemap_kinds", f'{name!r} says dedupe="entity"; a sitemap names no entities')
+
+
 def _check_starts(source: Source) -> None:
-    if not source.start_urls and not source.start:
+    if not source.start_urls and not source.start and not source.sitemaps:
         raise _wrong(source, "start_urls", "empty, and no start function: a window would have nothing to do")
-    if not source.start_urls and not source.scope:
+    if not source._start_addresses and not source.scope:  # noqa: SLF001  the same module
         raise _wrong(source, "scope", "without start_urls the hosts must be named here")
     for host in source.scope:
         address = urls.resolve(f"https://{host}/", "")
         if isinstance(address, urls.Rejected) or urls.host(address.url) != host:
             raise _wrong(source, "scope", f"{host!r} is not a host name in lower case, like 'shop.example'")
-    for item in source.start_urls:
+    for item in (*source.start_urls, *(source.sitemaps if isinstance(source.sitemaps, tuple) else ())):
         _check_start(source, item)
     if not source.scope and len(domains := {urls.domain(host) for host in source.hosts}) > 1:
         several = f"they lead to {len(domains)} domains ({', '.join(sorted(domains))})"
@@ -667,7 +724,7 @@ def _check_times(source: Source) -> None:
 def _check_built(source: Source) -> None:
     """Refuse what a later issue brings to life, by name."""
     later = {
-        "inputs": bool(source.inputs), "session": source.session is not None, "sitemaps": source.sitemaps,
+        "inputs": bool(source.inputs), "session": source.session is not None,
         "coverage": source.coverage != "full",
         "kinds.refetch": any(kind.refetch != "window" for kind in source.kind_map.values()),
         "kinds.stop_after_known": any(kind.stop_after_known is not None for kind in source.kind_map.values()),

@@ -51,7 +51,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
+class Judged:
     """One answer with everything decided about it before the transaction."""
 
     answered: Answered
@@ -94,7 +94,7 @@ class Depositor:
         with self._database.transaction() as connection:
             return self._commit(connection, self._with_holders(connection, judged))
 
-    def _with_holders(self, connection: Connection, judged: list[_Judged]) -> list[_Judged]:
+    def _with_holders(self, connection: Connection, judged: list[Judged]) -> list[Judged]:
         """Keep the bytes that revisits point at; where they were removed meanwhile, ask again."""
         held = [item.answered.lease.earlier for item in judged if item.is_revisit]
         if not held:
@@ -102,12 +102,12 @@ class Depositor:
         there = pages.lock_holders(connection, [earlier for earlier in held if earlier])
         return [item if _has_bytes(item, there) else self._lost(item, "its page was removed") for item in judged]
 
-    def _lost(self, item: _Judged, why: str) -> _Judged:
+    def _lost(self, item: Judged, why: str) -> Judged:
         outcome, lease = Outcome.REVISIT_LOST, item.answered.lease
         result = self._result(lease, outcome, f"unchanged since an earlier fetch, but {why}")
         return replace(item, result=result, outcome=outcome, found=None, is_revisit=False)
 
-    def _commit(self, connection: Connection, judged: list[_Judged]) -> Stored:
+    def _commit(self, connection: Connection, judged: list[Judged]) -> Stored:
         row, window_start = self._window, self._window.window.start
         found = [item.found for item in judged if item.found is not None]
         if found:
@@ -135,7 +135,7 @@ class Depositor:
             return 0
         return add_found(connection, self._source, self._window, found)
 
-    def _judge(self, item: Answered, location: Location | None, exchange: Exchange | None) -> _Judged:
+    def _judge(self, item: Answered, location: Location | None, exchange: Exchange | None) -> Judged:
         outcome, reason, found = outcome_of(item), item.answer.reason, None
         if policy(outcome) is Policy.KEEP and self._source.kind_map[item.lease.kind].discover:
             try:
@@ -144,7 +144,7 @@ class Depositor:
                 outcome, reason = Outcome.REVISIT_LOST, f"unchanged since an earlier fetch, but {error}"
             else:
                 outcome = Outcome.DISCOVERY_FAILED if found is None else outcome
-        return _Judged(
+        return Judged(
             answered=item,
             result=_no_sooner(item.answer, self._result(item.lease, outcome, clean_text(reason)[:REASON_LIMIT])),
             outcome=outcome,
@@ -187,13 +187,13 @@ class Depositor:
         except Exception as error:  # noqa: BLE001  a source's code or a page beyond its limits; one page, not the batch
             return None, explain(error)
 
-    def _page_row(self, item: _Judged, location: Location, now: datetime, reading: float) -> pages.NewPage:
+    def _page_row(self, item: Judged, location: Location, now: datetime, reading: float) -> pages.NewPage:
         lease, answer = item.answered.lease, item.answered.answer
         assert isinstance(answer, Response)  # noqa: S101  only responses have a location
         # The database's clock, brought back to when the response had arrived (rule 6).
         fetched_at = now - timedelta(seconds=max(0.0, reading - answer.ended_at))
         took = max(timedelta(0), answer.fetched_at - answer.requested_at)
-        headers = header_map(_texts(answer))
+        headers = header_map(texts(answer))
         earlier = lease.earlier if item.is_revisit else None
         if earlier:  # a 304 need not repeat what it confirms
             headers = _said_before(earlier) | headers
@@ -231,7 +231,7 @@ def outcome_of(item: Answered) -> Outcome:
     return revisits.outcome_of(item.lease, item.answer) if isinstance(item.answer, Response) else item.answer.outcome
 
 
-def _has_bytes(item: _Judged, there: set[int]) -> bool:
+def _has_bytes(item: Judged, there: set[int]) -> bool:
     earlier = item.answered.lease.earlier
     return not item.is_revisit or (earlier is not None and earlier.page_id in there)
 
@@ -315,13 +315,14 @@ def explain(error: BaseException) -> str:
     return clean_text(f"{type(error).__name__}: {error}"[: REASON_LIMIT - 80] + where)
 
 
-def _texts(answer: Response) -> list[tuple[str, str]]:
+def texts(answer: Response) -> list[tuple[str, str]]:
+    """Headers as text that may be stored."""
     return [(name.decode("latin-1"), clean_text(value.decode("latin-1"))) for name, value in answer.headers]
 
 
 def fresh_page(asked: Lease | NewRequest, answer: Response, window: Window, source: Source) -> Page:
     """An answer as a source's code sees it, before it is stored; `DecodingError` when it cannot be decoded."""
-    headers = header_map(_texts(answer))
+    headers = header_map(texts(answer))
     decoded = decoding.decode(answer.body, headers.get("content-encoding", ""), limit=source.max_decoded_bytes)
     return Page(
         url=asked.url, final_url=answer.final_url, status=answer.status, headers=headers, body=decoded.body,

@@ -14,6 +14,7 @@ from collector_assets.errors import LateRefused
 from collector_assets.fetch import Fetcher
 from collector_assets.outcome import Outcome
 from collector_assets.pages import StoredPage
+from collector_assets.unfold import unfold
 from collector_assets.window import Window
 from collector_assets.windows import WindowRow
 
@@ -108,8 +109,13 @@ def mend(source: Source, window: WindowRow, database: Database, archive: Archive
             return mended
         after = stored[-1].request_id
         for page in stored:
-            if page.request_outcome == Outcome.DISCOVERY_FAILED:
-                mended += _mend_one(source, window, database, archive, page)
+            is_sitemap = source.is_sitemap(page.kind)
+            # A sitemap that is still `fetched` lost its worker before all its links were in.
+            if page.request_outcome == Outcome.DISCOVERY_FAILED or (is_sitemap and page.state == "fetched"):
+                if is_sitemap:
+                    mended += unfold(source, window, database, archive, page) > 0
+                else:
+                    mended += _mend_one(source, window, database, archive, page)
 
 
 def _mend_one(source: Source, window: WindowRow, database: Database, archive: Archive, stored: StoredPage) -> bool:

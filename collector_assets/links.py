@@ -37,6 +37,8 @@ class Found:
     requests: list[NewRequest] = field(default_factory=list)
     rejected: list[RejectedLink] = field(default_factory=list)
     too_deep: int = 0
+    flags: tuple[str, ...] = ()
+    """What is doubtful about the page that they stand on."""
 
 
 def of_starts(source: Source, links: Iterable[Link]) -> Found:
@@ -52,10 +54,17 @@ def of_page(source: Source, page: Page, depth: int) -> Found:
     return _sort(source, list(discover(page)), page=page, depth=depth + 1)
 
 
-def _sort(source: Source, links: Iterable[Link], *, page: Page | None, depth: int) -> Found:
+def of_addresses(source: Source, links: Iterable[Link], *, referrer: str, depth: int) -> Found:
+    """The requests that absolute links lead to, which no `discover` found."""
+    return _sort(source, links, page=None, referrer=referrer, depth=depth)
+
+
+def _sort(
+    source: Source, links: Iterable[Link], *, page: Page | None, depth: int, referrer: str | None = None
+) -> Found:
     found, too_deep = Found(), 0
     for link in links:
-        match _request(source, link, page, depth):
+        match _request(source, link, page, depth, page.url if page else referrer):
             case NewRequest() as request if depth <= source.max_depth:
                 found.requests.append(request)
             case NewRequest():
@@ -65,10 +74,12 @@ def _sort(source: Source, links: Iterable[Link], *, page: Page | None, depth: in
     return Found(requests=found.requests, rejected=found.rejected, too_deep=too_deep)
 
 
-def _request(source: Source, link: Link, page: Page | None, depth: int) -> NewRequest | RejectedLink:
+def _request(
+    source: Source, link: Link, page: Page | None, depth: int, referrer: str | None
+) -> NewRequest | RejectedLink:
     def reject(reason: str, detail: str = "") -> RejectedLink:
         value = clean_text(urls.shown(link.url))
-        return RejectedLink(reason=reason, detail=detail, value=value, referrer=page.url if page else None)
+        return RejectedLink(reason=reason, detail=detail, value=value, referrer=referrer)
 
     kind = source.kind_map.get(link.kind)
     if kind is None:
@@ -77,7 +88,7 @@ def _request(source: Source, link: Link, page: Page | None, depth: int) -> NewRe
         return reject("entity_missing")
     address = page.resolve(link.url) if page else urls.resolve(link.url, "")
     if isinstance(address, urls.Rejected):
-        return reject(address.reason, address.scheme if address.scheme in SCHEMES else address.scheme and "other")
+        return reject(address.reason, scheme_of(address))
     if not source.in_scope(urls.host(address.url)):
         return reject("out_of_scope")
     # Nothing but a browser shows another page for another fragment.
@@ -94,8 +105,13 @@ def _request(source: Source, link: Link, page: Page | None, depth: int) -> NewRe
         budget_key=source.budget_key(address.url), priority=link.priority,
         entity=link.entity and clean_text(link.entity), method=method, body=link.body,
         headers=stored_headers({**source.headers, **kind.headers, **link.headers}),
-        hints=link.hints, depth=depth, referrer=page.url if page else None,
+        hints=link.hints, depth=depth, referrer=referrer,
     )  # fmt: skip
+
+
+def scheme_of(address: urls.Rejected) -> str:
+    """What is counted apart of an address that is none of the web."""
+    return address.scheme if address.scheme in SCHEMES else address.scheme and "other"
 
 
 def by_reason(rejected: Iterable[RejectedLink]) -> Iterator[tuple[int, RejectedLink]]:

@@ -120,6 +120,15 @@ def insert(connection: Connection, rows: Sequence[NewPage]) -> list[int]:
     return [int(page_id) for (page_id,) in found]  # pyright: ignore[reportArgumentType]
 
 
+def add_flags(
+    connection: Connection, source: str, window_start: datetime, request_id: RequestId, flags: Sequence[str]
+) -> None:
+    """Note what reading found doubtful about a request's newest good page."""
+    if flags:
+        values = {"source": source, "window_start": window_start, "request_id": request_id, "flags": list(flags)}
+        connection.execute(SQL["add_flags"], values)
+
+
 def for_reading(
     connection: Connection,
     *,

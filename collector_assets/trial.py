@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from collector_assets import errand, links, pages, sample
+from collector_assets import errand, links, pages, sample, sitemap_links
 from collector_assets.archive import Archive
 from collector_assets.contract import Kind, Source
 from collector_assets.database import Database
@@ -31,8 +31,8 @@ from collector_assets.staging import Totals
 from collector_assets.validation import Reject
 from collector_assets.window import Window
 
-MOST_PAGES: Final = 3
-"""From a start to the first page with records: a listing of listings, a listing, a detail page."""
+MOST_PAGES: Final = 5
+"""From a start to the first page with records: at most robots.txt, an index, a sitemap, a listing, a detail page."""
 EXAMPLES: Final = 5
 
 
@@ -219,7 +219,7 @@ def _decoded(page: Page, trial: PageTrial) -> None:
 def _try(source: Source, page: Page, trial: PageTrial, *, depth: int) -> Found | None:
     """Discovery and extraction, as far as the kind has them; the links, for whoever goes on."""
     kind = source.kind_map[page.kind]
-    found = _discover(source, page, trial, depth) if kind.discover else None
+    found = _discover(source, page, trial, depth) if page.kind in source.with_discover else None
     if kind.extract:
         _extract(source, page, trial, kind)
         return None
@@ -228,7 +228,8 @@ def _try(source: Source, page: Page, trial: PageTrial, *, depth: int) -> Found |
 
 def _discover(source: Source, page: Page, trial: PageTrial, depth: int) -> Found | None:
     try:
-        found = links.of_page(source, page, depth)
+        reads = sitemap_links if source.is_sitemap(page.kind) else links
+        found = reads.of_page(source, page, depth)
     except Exception as error:  # noqa: BLE001  the source's code
         trial.say("discover", Verdict.FAILED, explain(error))
         return None

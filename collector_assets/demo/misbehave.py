@@ -9,10 +9,13 @@ Slow accept is not here, because no path is known before a connection is read: i
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip as gzip_format
+import json
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from . import sitemaps
 from .reply import Reply, gzipped, reply, status_line, wire
 from .request import Request
 
@@ -221,6 +224,26 @@ async def retry_after(exchange: Exchange, argument: str) -> None:
     exchange.respond(_said(code, extra=f"Retry-After: {seconds or '1'}\r\n"))
 
 
+async def say(exchange: Exchange, argument: str) -> None:
+    """say[/JSON]: the answer in the argument: {"status": 200, "type": "text/html", "headers": "…", "body": base64}."""
+    wanted = json.loads(argument)
+    body = base64.b64decode(wanted.get("body", ""))
+    kind, lines = wanted.get("type", "text/html"), wanted.get("headers", "")
+    exchange.respond(reply(body, status=wanted.get("status", 200), content_type=kind, extra=lines))
+
+
+async def sitemap_chain(exchange: Exchange, argument: str) -> None:
+    """sitemap_chain[/level=0]: an index whose one sitemap is the same at the next level, without end."""
+    level = int(argument or 0)
+    exchange.respond(reply(sitemaps.index([f"/misbehave/sitemap_chain/{level + 1}"]), content_type="text/xml"))
+
+
+async def sitemap_of(exchange: Exchange, argument: str) -> None:
+    """sitemap_of[/entries=50000]: a sitemap of so many pages that are not there."""
+    pages = ((f"/nowhere/{number}", None) for number in range(int(argument or 50_000)))
+    exchange.respond(reply(sitemaps.urlset(pages), content_type="text/xml"))
+
+
 async def early_hints(exchange: Exchange, _: str) -> None:
     """early_hints: 103 Early Hints first, then as usual."""
     exchange.line.write(status_line(103) + b"Link: </static/oscar/css/styles.css>; rel=preload; as=style\r\n\r\n")
@@ -293,7 +316,7 @@ _ALL: tuple[Misbehaviour, ...] = (
     delay, drop, reset, hang, hang_after_headers, drip, oversized, endless, short_body, cut_chunked, chunked, status,
     flaky, redirect, redirect_loop, redirect_chain, empty_200, gzip_body, gzip_bomb, cut_gzip, mislabelled_gzip,
     unlabelled_gzip, retry_after, early_hints, set_cookie, header_flood, bad_header, garbage, http10, close_after,
-    extra_bytes, unmodified, no_validators,
+    extra_bytes, unmodified, no_validators, say, sitemap_chain, sitemap_of,
 )  # fmt: skip
 TABLE: dict[str, Misbehaviour] = {each.__name__: each for each in _ALL}
 

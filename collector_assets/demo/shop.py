@@ -56,6 +56,16 @@ class Shop:
         for each in self._books:
             yield f"/catalogue/{each.slug}/index.html"
 
+    def listing_paths(self) -> Iterator[str]:
+        """The pages that list every book."""
+        for number in range(1, self._pages(self.switches.books) + 1):
+            yield f"/catalogue/page-{number}.html"
+
+    def books(self) -> Iterator[tuple[str, float]]:
+        """Every book's page, and when it was modified last, in seconds since 1970."""
+        for each in self._books:
+            yield f"/catalogue/{each.slug}/index.html", _modified_in(each.changed_in)
+
     def warm(self) -> None:
         """Render every page now, so that no request pays for it."""
         for path in self.paths():
@@ -133,4 +143,8 @@ class Shop:
     def _reply(self, page: str, *, edition: int, is_redesigned: bool) -> Reply:
         """A page with validators: it was last modified on the day of the edition that changed a price on it."""
         text = (markup.redesigned(page) if is_redesigned else page).replace("£", self.switches.currency)
-        return reply(text, modified=_FIRST_EDITION + (edition - 1) * _DAY)
+        return reply(text, modified=_modified_in(edition))
+
+
+def _modified_in(edition: int) -> float:
+    return _FIRST_EDITION + (edition - 1) * _DAY

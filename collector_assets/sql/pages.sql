@@ -28,6 +28,13 @@ FROM unnest(
 ON CONFLICT (window_start, request_id, fence) DO NOTHING
 RETURNING page_id;
 
+-- name: add_flags
+-- What reading found doubtful about a request's newest good page, each flag once.
+UPDATE pages AS p SET flags = ARRAY(SELECT DISTINCT f.flag FROM unnest(p.flags || %(flags)s::text[]) AS f (flag) ORDER BY 1)
+WHERE p.window_start = %(window_start)s AND p.page_id = (
+    SELECT max(n.page_id) FROM pages AS n
+    WHERE n.source = %(source)s AND n.window_start = %(window_start)s AND n.request_id = %(request_id)s AND n.outcome = 'ok');
+
 -- name: pages_for_reading
 -- The newest good page of each request, in request id order, with what is known of the request.
 SELECT

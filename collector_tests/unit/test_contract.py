@@ -263,7 +263,6 @@ def test_cron_line_is_judged_before_dagster_sees_it(line: str, is_right: bool) -
         ({"inputs": {"skus": FromQuery("select 1", dsn=Secret("DWH"))}}, "C"),
         ({"inputs": {"zips": FromFile("s3://bucket/zips.csv")}}, "C"),
         ({"session": Session(login=Link("https://shop.example/login"), proof="a.logout")}, "C"),
-        ({"sitemaps": True}, "C"),
         ({"coverage": "incremental"}, "C"),
         ({"kinds": {"detail": Kind(extract=extract, refetch="once")}, **LONG}, "C"),
         ({"kinds": {"detail": Kind(extract=extract, refetch=days(30))}, **LONG}, "C"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import json
 import re
 import time
 import zlib
@@ -265,3 +267,16 @@ def test_requests_behind_a_hanging_one_do_not_disturb_others(site: DemoSite) -> 
     with connected(site) as hanging:
         hanging.sendall(b"GET /misbehave/hang HTTP/1.1\r\nHost: x.localhost\r\n\r\n" * 3)
         assert parts(raw(site, "/")[0])[0] == 200
+
+
+def test_say_says_what_its_argument_says(site: DemoSite) -> None:
+    """/misbehave/say/JSON, or by a rule for any path."""
+    wanted = {"status": 418, "type": "text/x", "headers": "X-A: 1\r\n", "body": base64.b64encode(b"hello").decode()}
+    site.misbehave("say", prefix="/teapot", arg=json.dumps(wanted))
+    status, headers, body = parts(raw(site, "/teapot")[0])
+    assert (status, headers["content-type"], headers["x-a"], body) == (418, "text/x", "1", b"hello")
+
+
+def test_sitemap_chain_leads_on_and_sitemap_of_lists(site: DemoSite) -> None:
+    assert b"<loc>/misbehave/sitemap_chain/8</loc>" in raw(site, "/misbehave/sitemap_chain/7")[0]
+    assert raw(site, "/misbehave/sitemap_of/3")[0].count(b"<loc>/nowhere/") == 3
