@@ -145,10 +145,12 @@ def _broken_assets(found: Iterable[Broken]) -> Iterator[dg.AssetSpec]:
 
 def part(*only: str) -> dg.Definitions:
     """Some of the sources, by patterns as in `COLLECTOR_ONLY`: for a file that is a code location of its own."""
+    run_worker.end_with_server()
     return build(load_settings(), only=run_worker.sources_of_run() or only).defs
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
     """What Dagster loads; made when it asks, so that commands can build from their own settings."""
+    run_worker.end_with_server()
     return build(load_settings(), only=run_worker.sources_of_run()).defs

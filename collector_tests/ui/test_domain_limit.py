@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from collector_assets.demo import DemoSite
 from collector_assets.demo.arrivals import violations
+from collector_assets.graph.resume import SENSOR
 from collector_tests.fixtures.dagster_dev import Dev
 from collector_tests.ui.sources.twins import GAP_S
 from collector_tests.ui.walk import ASSET, Walk
@@ -24,7 +25,7 @@ def slow(site: DemoSite) -> DemoSite:
     """The twins' shop: five books each, and the elder's pages in no hurry until told to behave."""
     for host in HOSTS:
         site.switch(host=host, books=BOOKS)
-    site.misbehave("delay", arg="6", prefix="/catalogue/", host=HOSTS[0])
+    site.misbehave("delay", arg="20", prefix="/catalogue/", host=HOSTS[0])
     return site
 
 
@@ -32,6 +33,14 @@ def open_windows(dev: Dev, key: str) -> None:
     """Pass 1 of a window of both, so that there are pages to fetch."""
     run = dev.launch([["elder", "frontier"], ["younger", "frontier"]], key)
     assert dev.ended(run)["status"] == "SUCCESS"
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_resumed(dagster_dev: Dev) -> Iterator[None]:
+    """On a slow machine the sensor would go on with a window opened here, and its run take the source's place."""
+    dagster_dev.stop_sensor(SENSOR)
+    yield
+    dagster_dev.start_sensor(SENSOR)
 
 
 @pytest.fixture
@@ -67,7 +76,7 @@ def test_one_partition_waits_for_its_source_and_runs_beside_another(
     walk.launch("Materialize…", ALONE, 1)
     beside = newest(dagster_dev, "younger", ALONE)
 
-    dagster_dev.until(lambda: dagster_dev.run(beside)["status"] == "STARTED", 120)
+    dagster_dev.until(lambda: dagster_dev.run(beside)["status"] == "STARTED", 240)
     assert of_backfill()[FIRST] == "STARTED", "both sources of the domain at work"
     assert dagster_dev.run(waiting)["status"] == "QUEUED", "the source has its run"
     page = walk.open("/runs?q[0]=status%3AQUEUED")

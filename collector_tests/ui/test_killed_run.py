@@ -157,11 +157,11 @@ def test_a_killed_code_server_gives_its_runs_places_back_and_their_window_is_fin
     process = process_of(dagster_dev, run)
     server = parent_of(process)
     in_mid_window(dagster_dev, slow, key)
-    # A server ends with what it had started when its container is killed, or its machine stops.
-    for killed in (server, process):
-        os.kill(killed, signal.SIGKILL)
+    # Mutation: definitions.defs() without run_worker.end_with_server(): the run succeeds after its failure.
+    os.kill(server, signal.SIGKILL)
     assert dagster_dev.ended(run, within_s=NOTICED_WITHIN_S)["status"] == "FAILURE"
-    shows_the_failure(walk, run, r"Marking run .* as failed")
+    dagster_dev.until(lambda: not Path(f"/proc/{process}").exists(), 30)
+    shows_the_failure(walk, run, r"terminated by interrupt|interrupted|Marking run .* as failed")
 
     # Nothing restarts the server of `dagster dev`; a person does, by this button. The sensor goes on by itself.
     slow.behave()
