@@ -90,7 +90,7 @@ def resume(connection: Connection, origin: str, *, reason: str, by_whom: str, no
 
 def halted(connection: Connection) -> frozenset[str]:
     """Every origin that nothing may be sent to."""
-    return frozenset(row[0] for row in connection.execute(SQL["halted_names"]))
+    return frozenset(str(name) for (name,) in connection.execute(SQL["halted_names"]))
 
 
 def listed(connection: Connection) -> list[Origin]:
