@@ -109,6 +109,12 @@ def as_read(markdown: str) -> str:
     return markdown.replace("`", "")
 
 
+def has_browser() -> bool:
+    """Whether there is a Chromium to walk with."""
+    with sync_playwright() as playwright:
+        return bool(shutil.which("chromium")) or Path(playwright.chromium.executable_path).exists()
+
+
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, else the one that `playwright install` has fetched."""
