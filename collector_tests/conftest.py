@@ -21,8 +21,8 @@ pytest_plugins = [
 settings.register_profile("collector", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("collector")
 
-# Whole programs, clocks and a browser on a machine that others use too: one that fails gets a second try, and the summary
-# says so ("rerun"). Everything else has to hold at once.
+# Whole programs, clocks and a browser on a machine that others use too: one that fails gets a second try, and the
+# summary says so ("rerun"). Everything else has to hold at once.
 _PROGRAMS = frozenset({"end_to_end", "ui"})
 
 
