@@ -329,6 +329,9 @@ class Source(Refusing):
     in_flight: int = Field(
         default=32, ge=1, le=256, description="requests of one process under way at once (also bounded by slots)"
     )
+    max_redirects: int = Field(
+        default=10, ge=0, le=50, description="redirects that one request follows, each a request of its own"
+    )
     refusal_limit: int = Field(default=3, ge=1, description="refusals in a row that halt the origin (issue C)")
     schedule: Literal["on", "off"] = Field(default="off", description="whether the window schedule runs from the start")
     owners: tuple[str, ...] = Field(default=(), description="team:name or e-mail addresses")

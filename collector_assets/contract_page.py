@@ -33,7 +33,8 @@ UNITS: Final = {
     "max_error_rate": "fraction", "max_reject_rate": "fraction", "stop_after_known": "items", "edition": "",
     "capacity": "requests", "max_requests": "requests", "max_depth": "links", "lanes": "share",
     "interleave_weights": "share", "max_bytes": "bytes", "max_decoded_bytes": "bytes", "max_attempts": "attempts",
-    "in_flight": "requests", "refusal_limit": "refusals", "on_status": "", "priority": "", "status": "",
+    "in_flight": "requests", "max_redirects": "hops", "refusal_limit": "refusals", "on_status": "", "priority": "",
+    "status": "",
 }  # fmt: skip
 HEAD: Final = """\
 # Source contract

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from collector_assets import decoding, frontier, links, pages, rejected_links, revisits, windows
+from collector_assets import decoding, frontier, links, pages, redirects, rejected_links, revisits, urls, windows
 from collector_assets.archive import Archive, ArchiveWriter, Exchange, Location
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
@@ -136,24 +136,37 @@ class Depositor:
         return add_found(connection, self._source, self._window, found)
 
     def _judge(self, item: Answered, location: Location | None, exchange: Exchange | None) -> Judged:
-        outcome, reason, found = outcome_of(item), item.answer.reason, None
-        if policy(outcome) is Policy.KEEP and self._source.kind_map[item.lease.kind].discover:
+        outcome, reason, found, chain = outcome_of(item), item.answer.reason, None, None
+        if outcome is Outcome.REDIRECT:
+            outcome, reason, chain = self._follow(item)
+        elif policy(outcome) is Policy.KEEP and self._source.kind_map[item.lease.kind].discover:
             try:
                 found, reason = self._discover(item)
             except BrokenRecord as error:
                 outcome, reason = Outcome.REVISIT_LOST, f"unchanged since an earlier fetch, but {error}"
             else:
                 outcome = Outcome.DISCOVERY_FAILED if found is None else outcome
+        reason = clean_text(_at_hop(item.lease, reason))[:REASON_LIMIT]
         return Judged(
             answered=item,
-            result=_no_sooner(item.answer, self._result(item.lease, outcome, clean_text(reason)[:REASON_LIMIT])),
+            result=_no_sooner(item.answer, self._result(item.lease, outcome, reason, chain)),
             outcome=outcome,
             location=location,
             found=found,
             is_revisit=bool(exchange and exchange.revisit) and outcome is not Outcome.REVISIT_LOST,
         )
 
-    def _result(self, lease: Lease, outcome: Outcome, reason: str) -> frontier.Result:
+    def _follow(self, item: Answered) -> tuple[Outcome, str, redirects.Chain | None]:
+        """Outcome, reason and the next hop, if there is one."""
+        assert isinstance(item.answer, Response)  # noqa: S101  it has a status
+        chain = follow(self._source, item.lease, item.answer)
+        if isinstance(chain, redirects.Ended):
+            return chain.outcome, chain.reason, None
+        return Outcome.REDIRECT, item.answer.reason, chain
+
+    def _result(
+        self, lease: Lease, outcome: Outcome, reason: str, chain: redirects.Chain | None = None
+    ) -> frontier.Result:
         mine = {"request_id": lease.request_id, "fence": lease.fence}
         if outcome is Outcome.DISCOVERY_FAILED:
             return frontier.Failed(**mine, phase="read", outcome=outcome, reason=reason)
@@ -164,6 +177,10 @@ class Depositor:
                 return frontier.Fetched(**mine)
             case Policy.KEEP:
                 return frontier.Done(**mine)
+            case Policy.FOLLOW:
+                assert chain is not None  # noqa: S101  a redirect that leads nowhere has another outcome
+                key = self._source.budget_key(chain.url)
+                return frontier.Moved(**mine, chain=chain.stored(), budget_key=key, reason=reason)
             case Policy.RETRY:
                 wait = self._backoff.wait(_attempt_of_budget(lease, self._source.max_attempts), self._chance)
                 return frontier.Retry(**mine, wait=wait, outcome=outcome, reason=reason)
@@ -253,6 +270,26 @@ def _no_sooner(answer: Response | NoResponse, result: frontier.Result) -> fronti
     return result
 
 
+def follow(source: Source, asked: Lease | NewRequest, answer: Response) -> redirects.Chain | redirects.Ended:
+    """Where a redirect leads, within the source's scope and its limit."""
+    chain = redirects.follow(
+        redirects.chain_of(asked),
+        status=answer.status,
+        headers=answer.headers,
+        now=answer.fetched_at,
+        most=source.max_redirects,
+    )
+    if isinstance(chain, redirects.Chain) and not source.in_scope(urls.host(chain.url)):
+        said = f"{answer.status} to {chain.url}, outside the scope"
+        return redirects.Ended(outcome=Outcome.OUT_OF_SCOPE, reason=said)
+    return chain
+
+
+def _at_hop(lease: Lease, reason: str) -> str:
+    """The reason, and where in a chain of redirects it happened."""
+    return f"{reason} (redirected, at {lease.address[:200]})" if reason and lease.chain else reason
+
+
 def add_found(connection: Connection, source: Source, window: windows.WindowRow, found: Sequence[links.Found]) -> int:
     """Put found requests into the frontier and count what stayed out; the number of new requests.
 
@@ -290,11 +327,12 @@ def _attempt_of_budget(lease: Lease, max_attempts: int) -> int:
 def exchange_of(answer: Response | NoResponse, asked: Lease | NewRequest) -> Exchange:
     """What the archive keeps of an answer."""
     assert isinstance(answer, Response)  # noqa: S101
+    sent = redirects.standing(asked)
     return Exchange(
         url=answer.url,
-        method=asked.method,
+        method=sent.method,
         request_headers=answer.request_headers,
-        request_body=asked.body,
+        request_body=sent.body,
         http_version=answer.http_version,
         status=answer.status,
         reason=answer.status_text,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from collector_assets import budget, frontier, revisits
+from collector_assets import budget, frontier, redirects, revisits
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
 from collector_assets.deposit import Answered
@@ -324,14 +324,16 @@ def demand_of(source: Source, key: str) -> budget.Demand:
 
 def request_of(source: Source, asked: Lease | NewRequest) -> FetchRequest:
     """What is sent, within the source's deadlines and limits; under a condition where a page of it is held."""
-    headers = loaded_headers(asked.headers)
+    standing = redirects.standing(asked)
+    headers = loaded_headers(standing.headers)
     if isinstance(asked, Lease) and asked.earlier:
         headers |= revisits.conditions(asked)
     return FetchRequest(
-        url=asked.url,
-        method=asked.method,
+        url=standing.url,
+        method=standing.method,
         headers=headers,
-        body=asked.body,
+        body=standing.body,
+        cookies=standing.cookies,
         connect_s=source.connect_timeout.total_seconds(),
         read_s=source.read_timeout.total_seconds(),
         total_s=source.total_timeout.total_seconds(),

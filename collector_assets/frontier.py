@@ -5,7 +5,7 @@ it is given. The life of a request:
 
     add -> candidate -> (admitted inside `claim`) queued -> leased -> fetched -> done | failed(read)
                                                     ^         |-> done | failed(fetch) | skipped
-                                                    +---------+   retry, snooze, release, expired lease
+                                                    +---------+   retry, redirect, snooze, release, expired lease
 
 What a person puts back (`selected.put_back`) is a candidate again.
 """
@@ -324,6 +324,18 @@ class Snoozed:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """Redirected: queued again at once, at the next address of `chain`; the attempt does not count again."""
+
+    request_id: RequestId
+    fence: Fence
+    chain: Mapping[str, Any]
+    budget_key: str
+    """Of the next address."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Released:
     """Put back unsent; the attempt does not count."""
 
@@ -341,7 +353,7 @@ class Skipped:
     reason: str
 
 
-Result: TypeAlias = Fetched | Done | Failed | Retry | Snoozed | Released | Skipped
+Result: TypeAlias = Fetched | Done | Failed | Retry | Snoozed | Moved | Released | Skipped
 
 
 def finish(
@@ -359,13 +371,28 @@ def finish(
     if not _ids(connection.execute(SQL["lock_leases"], scope | every)):
         return set()
     groups: dict[_Ending, list[Result]] = {}
+    moved: list[Moved] = []
     for result in results:
-        groups.setdefault(_ending(result), []).append(result)
+        if isinstance(result, Moved):
+            moved.append(result)
+        else:
+            groups.setdefault(_ending(result), []).append(result)
     values = [
         scope | asdict(ending) | {"ids": [r.request_id for r in alike], "fences": [r.fence for r in alike]}
         for ending, alike in groups.items()
     ]
-    return _ids(_execute_each(connection, SQL["finish_requests"], values))
+    applied = _ids(_execute_each(connection, SQL["finish_requests"], values)) if values else set[RequestId]()
+    return applied | (_ids(connection.execute(SQL["move_requests"], scope | _moves(moved))) if moved else set())
+
+
+def _moves(moved: Sequence[Moved]) -> dict[str, list[Any]]:
+    return {
+        "ids": [r.request_id for r in moved],
+        "fences": [r.fence for r in moved],
+        "chains": [_json(r.chain) for r in moved],
+        "budget_keys": [clean_text(r.budget_key) for r in moved],
+        "reasons": [clean_text(r.reason) for r in moved],
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,7 +408,7 @@ class _Ending:
     gives_back: bool = False
 
 
-def _ending(result: Result) -> _Ending:
+def _ending(result: Fetched | Done | Failed | Retry | Snoozed | Released | Skipped) -> _Ending:
     match result:
         case Fetched() | Done():
             return _Ending(state="fetched" if isinstance(result, Fetched) else "done", outcome=str(Outcome.OK))

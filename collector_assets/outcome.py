@@ -13,6 +13,8 @@ class Policy(StrEnum):
     """The page is good: the request is fetched."""
     RETRY = "retry"
     """Tried again after a growing, jittered wait, at most `max_attempts` times in all; then failed(fetch)."""
+    FOLLOW = "follow"
+    """Queued again at the address that the answer names, in the same attempt (`redirects.py`)."""
     FAIL = "fail"
     """failed at once, for inspection; the response is archived where there was one."""
     SKIP = "skip"
@@ -37,6 +39,9 @@ class Outcome(StrEnum):
     EMPTY_BODY = "empty_body"
     TOO_LARGE = "too_large"
     REDIRECT = "redirect"
+    REDIRECT_INVALID = "redirect_invalid"
+    REDIRECT_LOOP = "redirect_loop"
+    TOO_MANY_REDIRECTS = "too_many_redirects"
     REFUSED = "refused"
     THROTTLED = "throttled"
     GONE = "gone"
@@ -73,7 +78,10 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.UNAVAILABLE: (Policy.RETRY, "502, 503 or 504"),
     Outcome.EMPTY_BODY: (Policy.RETRY, "status 200 and not one byte"),
     Outcome.TOO_LARGE: (Policy.FAIL, "more than max_bytes; what came is archived with a mark"),
-    Outcome.REDIRECT: (Policy.FAIL, "301, 302, 303, 307 or 308; following them comes with issue C"),
+    Outcome.REDIRECT: (Policy.FOLLOW, "301, 302, 303, 307 or 308: archived, and followed as a request of its own"),
+    Outcome.REDIRECT_INVALID: (Policy.FAIL, "a redirect without one usable Location"),
+    Outcome.REDIRECT_LOOP: (Policy.FAIL, "a redirect to what was sent before in the same chain, with the same cookies"),
+    Outcome.TOO_MANY_REDIRECTS: (Policy.FAIL, "more than max_redirects of the source"),
     Outcome.REFUSED: (Policy.FAIL, "401, 403, 407 or 451: the site says no"),
     Outcome.THROTTLED: (Policy.FAIL, "429: too fast for the site; backing off comes with issue C"),
     Outcome.GONE: (Policy.FAIL, "404 or 410"),
@@ -96,7 +104,7 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.DISCOVERY_FAILED: (Policy.FAIL, "discover() raised on the stored page; mended from stored bytes later"),
     Outcome.NO_RECORDS: (Policy.FAIL, "extract() yielded nothing and the kind does not say may_be_empty"),
     Outcome.ALL_REJECTED: (Policy.FAIL, "every record of the page was rejected"),
-    Outcome.OUT_OF_SCOPE: (Policy.SKIP, "a host outside the source's scope"),
+    Outcome.OUT_OF_SCOPE: (Policy.SKIP, "a redirect to a host outside the source's scope; it was not followed"),
     Outcome.KNOWN: (Policy.SKIP, "collected before and not to be fetched again"),
 }
 

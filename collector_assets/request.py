@@ -78,6 +78,8 @@ class NewRequest:
     hints: Mapping[str, Any] = field(default_factory=dict)
     depth: int = 0
     referrer: str | None = None
+    chain: Mapping[str, Any] | None = None
+    """Where redirects have led, when it is sent outside any window; the frontier keeps that of its own requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,13 @@ class Lease:
     leased_until: datetime
     earlier: Earlier | None = None
     """What the answer is compared with; none for another attempt than the first, which asks plainly."""
+    chain: Mapping[str, Any] | None = None
+    """Where redirects have led so far (`redirects.Chain.stored`)."""
+
+    @property
+    def address(self) -> str:
+        """The URL that is sent now: its own, or where the last redirect led."""
+        return self.chain["url"] if self.chain else self.url
 
 
 def unique_key(

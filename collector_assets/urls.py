@@ -90,9 +90,24 @@ def host(url: str) -> str:
 def domain(name: str) -> str:
     """The registrable domain of a host, by the public suffix list in `publicsuffixlist`; an address is itself."""
     name = name.rstrip(".")
-    if name.startswith("[") or name.replace(".", "").isdigit():
+    if is_address(name):
         return name
     return _suffixes().privatesuffix(name) or name
+
+
+def is_public_suffix(name: str) -> bool:
+    """Whether names directly under this one belong to different owners, as under `com` or `co.uk`."""
+    return _suffixes().publicsuffix(name) == name
+
+
+def is_address(name: str) -> bool:
+    """Whether the host is an IP address, as a parsed URL shows it."""
+    return name.startswith("[") or name.replace(".", "").isdigit()
+
+
+def path(url: str) -> str:
+    """The path, beginning with a slash."""
+    return ada_url.URL(url).pathname
 
 
 def is_demo(name: str) -> bool:

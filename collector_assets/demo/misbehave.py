@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from . import sitemaps
-from .reply import Reply, gzipped, reply, status_line, wire
+from .reply import Reply, gzipped, json_reply, reply, status_line, wire
 from .request import Request
 
 _PIECE = b"All work and no play makes a demo site a dull site. " * 1260  # 65,520 bytes
@@ -177,6 +177,39 @@ async def redirect_chain(exchange: Exchange, argument: str) -> None:
     exchange.respond(_moved(f"/misbehave/redirect_chain/{hops - 1}") if hops > 0 else None)
 
 
+async def location(exchange: Exchange, argument: str) -> None:
+    """location[/3xx][/value]: a redirect whose Location is exactly that, of whatever kind; 302 by default."""
+    code, value = _code_and_rest(argument, 302)
+    exchange.respond(_moved(value, code))
+
+
+async def cookie_wall(exchange: Exchange, argument: str) -> None:
+    """cookie_wall[/new]: to itself with a cookie; as usual for who brings it (with "new": never, always another)."""
+    if argument == "new":
+        exchange.respond(_moved(exchange.request.target, extra=f"Set-Cookie: seen={exchange.earlier}; Path=/\r\n"))
+    elif "seen=1" in _cookies(exchange.request):
+        exchange.respond()
+    else:
+        exchange.respond(_moved(exchange.request.target, extra="Set-Cookie: seen=1; Path=/misbehave\r\n"))
+
+
+async def cookie_trip(exchange: Exchange, argument: str) -> None:
+    """cookie_trip: by way of cookie_trip/desk, where the cookie is set, and back; as usual for who brings it."""
+    here = "/misbehave/cookie_trip"
+    if argument == "desk":
+        exchange.respond(_moved(here, extra="Set-Cookie: ticket=7; Path=/; HttpOnly\r\n"))
+    else:
+        exchange.respond(None if "ticket=7" in _cookies(exchange.request) else _moved(f"{here}/desk"))
+
+
+async def echo(exchange: Exchange, _: str) -> None:
+    """echo: what was received, as JSON: method, target, headers (names in lower case) and body."""
+    request = exchange.request
+    headers = {name.lower(): value for name, value in request.headers.lines}
+    said = {"method": request.method, "target": request.target, "headers": headers, "body": request.body.decode()}
+    exchange.respond(json_reply(said))
+
+
 async def empty_200(exchange: Exchange, _: str) -> None:
     """empty_200: 200 with Content-Length: 0."""
     exchange.respond(reply(b""))
@@ -300,8 +333,12 @@ def _said(code: int, *, extra: str = "") -> Reply:
     return reply(f"<html><body><h1>{code}</h1></body></html>\n", status=code, extra=extra)
 
 
-def _moved(location: str, code: int = 302) -> Reply:
-    return _said(code, extra=f"Location: {location}\r\n")
+def _moved(location: str, code: int = 302, *, extra: str = "") -> Reply:
+    return _said(code, extra=f"Location: {location}\r\n{extra}")
+
+
+def _cookies(request: Request) -> str:
+    return "; ".join(value for name, value in request.headers.lines if name.lower() == "cookie")
 
 
 def _code_and_rest(argument: str, default: int) -> tuple[int, str]:
@@ -317,6 +354,7 @@ _ALL: tuple[Misbehaviour, ...] = (
     flaky, redirect, redirect_loop, redirect_chain, empty_200, gzip_body, gzip_bomb, cut_gzip, mislabelled_gzip,
     unlabelled_gzip, retry_after, early_hints, set_cookie, header_flood, bad_header, garbage, http10, close_after,
     extra_bytes, unmodified, no_validators, say, sitemap_chain, sitemap_of,
+    location, cookie_wall, cookie_trip, echo,
 )  # fmt: skip
 TABLE: dict[str, Misbehaviour] = {each.__name__: each for each in _ALL}
 

@@ -27,6 +27,8 @@ class FetchRequest:
     headers: Mapping[str, str | Secret] = field(default_factory=dict)
     """Added to the fetcher's own; those that say who we are or frame the message cannot be replaced."""
     body: bytes | None = None
+    cookies: str = ""
+    """Cookies of this chain of redirects, added to a Cookie header of the source; never kept."""
     connect_s: float
     """Until a connection stands, with TLS."""
     read_s: float

@@ -17,7 +17,7 @@ from time import monotonic
 import aiohttp
 from yarl import URL
 
-from collector_assets import outcome
+from collector_assets import cookies, outcome
 from collector_assets.errors import DestinationRefused
 from collector_assets.fetch import FetchRequest, NoResponse, NotSent, Response, Truncated
 from collector_assets.fetch.connector import Attempt, Connector, PermissionOver, Resent, current
@@ -93,7 +93,7 @@ class HttpFetcher:
         answer = await (self._session or self._open()).request(
             request.method,
             URL(request.url, encoded=True),
-            headers=secrets.revealed(request.headers) if request.headers else None,
+            headers=secrets.revealed(request.headers, request.cookies) if request.headers or request.cookies else None,
             data=request.body,
             allow_redirects=False,
             timeout=_timeout(request.connect_s, request.read_s, request.total_s),
@@ -151,12 +151,17 @@ class _Secrets:
     """The secrets of one request: put into its headers when it is sent, and masked in everything that is kept."""
 
     def __init__(self) -> None:
-        self._by_header: dict[str, Secret] = {}
+        self._by_header: dict[str, Secret | str] = {}
         self._values: list[str] = []
 
-    def revealed(self, headers: Mapping[str, str | Secret]) -> dict[str, str]:
-        """The headers with their secrets' values, read now."""
-        return {name: self._value(name, value) for name, value in headers.items() if name.lower() not in _OURS}
+    def revealed(self, headers: Mapping[str, str | Secret], chain_cookies: str) -> dict[str, str]:
+        """The headers with their secrets' values, read now, and with the cookies of a chain of redirects."""
+        found = {name: self._value(name, value) for name, value in headers.items() if name.lower() not in _OURS}
+        if chain_cookies:
+            own = [found.pop(name) for name in list(found) if name.lower() == "cookie"]
+            found["Cookie"] = cookies.joined("; ".join(own), chain_cookies)
+            self._by_header["cookie"] = "{cookies}"
+        return found
 
     def _value(self, name: str, value: str | Secret) -> str:
         if isinstance(value, str):

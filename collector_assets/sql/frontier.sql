@@ -55,7 +55,9 @@ UPDATE requests AS r SET
     outcome = 'lease_expired',
     reason = left('attempt ' || r.attempts || ' of ' || r.max_attempts || ': the lease ended at ' || r.leased_until
         || ' without a result from ' || r.worker, 500),
-    not_before = NULL, leased_until = NULL, worker = NULL
+    not_before = NULL, leased_until = NULL, worker = NULL,
+    budget_key = CASE WHEN r.attempts < r.max_attempts THEN r.budget_key ELSE coalesce(r.chain ->> 'home', r.budget_key) END,
+    chain = CASE WHEN r.attempts < r.max_attempts THEN r.chain END
 WHERE r.request_id = ANY (ARRAY(
     SELECT e.request_id FROM requests AS e
     WHERE e.state = 'leased' AND e.leased_until <= coalesce(%(now)s::timestamptz, clock_timestamp())
@@ -137,7 +139,7 @@ UPDATE requests AS r SET
     leased_until = coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease)s
 WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.state IS NOT DISTINCT FROM 'queued'
 RETURNING r.request_id, r.fence, r.attempts AS attempt, r.max_attempts, r.kind, r.lane, r.url, r.budget_key, r.method, r.body,
-    r.headers, r.hints, r.entity, r.depth, r.referrer, r.leased_until;
+    r.headers, r.hints, r.entity, r.depth, r.referrer, r.leased_until, r.chain;
 
 -- name: write_turns
 -- Where the round robins of a window stand.
@@ -172,7 +174,24 @@ UPDATE requests AS r SET
         ELSE coalesce(%(now)s::timestamptz, clock_timestamp()) + %(wait)s::interval END,
     finished_at = CASE WHEN %(state)s IN ('done', 'failed', 'skipped') OR (%(is_retry)s AND r.attempts >= r.max_attempts)
         THEN coalesce(%(now)s::timestamptz, clock_timestamp()) END,
+    budget_key = CASE WHEN %(state)s = 'queued' AND NOT (%(is_retry)s AND r.attempts >= r.max_attempts) THEN r.budget_key
+        ELSE coalesce(r.chain ->> 'home', r.budget_key) END,
+    chain = CASE WHEN %(state)s = 'queued' AND NOT (%(is_retry)s AND r.attempts >= r.max_attempts) THEN r.chain END,
     leased_until = NULL, worker = NULL
+WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.fence = ANY (%(fences)s::bigint[])
+  AND r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())
+RETURNING r.request_id;
+
+-- name: move_requests
+-- Queued again at the address where a redirect led, on its budget key; the attempt goes on. Ids, chains, keys and reasons
+-- are arrays side by side; the key at home stays in the chain until the end.
+UPDATE requests AS r SET
+    state = 'queued', outcome = 'redirect', attempts = r.attempts - 1,
+    reason = left((%(reasons)s::text[])[array_position(%(ids)s::bigint[], r.request_id)], 500),
+    chain = (%(chains)s::jsonb[])[array_position(%(ids)s::bigint[], r.request_id)]
+        || jsonb_build_object('home', coalesce(r.chain ->> 'home', r.budget_key)),
+    budget_key = (%(budget_keys)s::text[])[array_position(%(ids)s::bigint[], r.request_id)],
+    not_before = NULL, worker = NULL, leased_until = NULL
 WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.fence = ANY (%(fences)s::bigint[])
   AND r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())
 RETURNING r.request_id;

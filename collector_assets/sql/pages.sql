@@ -120,20 +120,21 @@ SELECT EXISTS (SELECT FROM pages WHERE source = %(source)s AND outcome IN ('ok',
     OR EXISTS (SELECT FROM pages WHERE source = %(source)s AND outcome IN ('ok', 'not_modified') AND window_start > %(window_start)s);
 
 -- name: earlier_pages
--- Of each request the newest good page of another window that was asked for in the same way (URL, headers, body, edition),
+-- Of each request the newest good page of another window that was asked for in the same way (URL, headers, body, edition)
+-- and was found where the request stands now, after redirects too;
 -- and the page that holds its bytes: itself, or the one that it is a revisit of. Look-ups by index, request by request.
 SELECT n.request_id, p.content_type, p.content_encoding, p.etag, p.last_modified, h.window_start, h.page_id, h.warc_file,
     h.warc_offset, h.warc_length, h.warc_date, h.payload_digest, h.final_url
 FROM unnest(%(request_ids)s::bigint[]) AS n (request_id)
 CROSS JOIN LATERAL (
-    SELECT r.source, r.url, r.headers, r.body, r.edition FROM requests AS r
+    SELECT r.source, r.url, r.headers, r.body, r.edition, coalesce(r.chain ->> 'url', r.url) AS address FROM requests AS r
     WHERE r.window_start = %(window_start)s AND r.request_id = n.request_id
     OFFSET 0
 ) AS mine
 CROSS JOIN LATERAL (
     SELECT p.* FROM pages AS p
     WHERE p.source = mine.source AND p.url = mine.url AND p.outcome IN ('ok', 'not_modified')
-      AND p.window_start <> %(window_start)s AND p.final_url = p.url AND p.truncated IS NULL
+      AND p.window_start <> %(window_start)s AND p.final_url = mine.address AND p.truncated IS NULL
       AND (
           SELECT true FROM requests AS r
           WHERE r.window_start = p.window_start AND r.request_id = p.request_id AND r.method = 'GET' AND r.edition = mine.edition

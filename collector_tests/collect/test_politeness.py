@@ -56,16 +56,6 @@ def test_failed_attempts_wait_one_second_then_two(hands: Hands) -> None:
     assert 2.0 <= waits[1] < 2.5 + 0.7
 
 
-def test_redirect_is_an_outcome_with_a_name(hands: Hands) -> None:
-    """Not followed before issue C: failed, archived, and the log has one request."""
-    moved = replace(QUICK, start_urls=(Link("http://shop.localhost:8765/misbehave/redirect/301/elsewhere"),))
-    hands.open(moved)
-    assert hands.collect(moved).outcomes == {"redirect": 1}
-    assert hands.rows("SELECT state, failed_phase, outcome FROM requests") == [("failed", "fetch", "redirect")]
-    assert hands.rows("SELECT status, outcome FROM pages") == [(301, "redirect")]
-    assert len(hands.arrivals()) == 1
-
-
 def test_no_transaction_is_open_while_a_site_is_waited_for(hands: Hands) -> None:
     """Rule 6: eight requests under way for a second, and no session sits in a transaction."""
     hands.discover(QUICK)

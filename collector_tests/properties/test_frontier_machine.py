@@ -23,7 +23,7 @@ from collector_assets import frontier
 from collector_assets.database import Database
 from collector_assets.outcome import Outcome
 from collector_assets.request import Lease
-from collector_tests.fixtures.frontier import LEASE, NOON, START, Work, name_of, open_work, request
+from collector_tests.fixtures.frontier import KEY, LEASE, NOON, START, Work, name_of, open_work, request
 
 CAPACITY = 4
 MAX_ATTEMPTS = 2
@@ -135,7 +135,9 @@ class FrontierMachine(RuleBasedStateMachine):
             model.end("skipped")
         elif way is frontier.Snoozed and self.applied(lease, frontier.Snoozed(*mine, wait)):
             model.end("waiting", given_back=1, not_before=self.now + wait)
-        elif way is frontier.Released and self.applied(lease, frontier.Released(*mine)):
+        elif (way is frontier.Released and self.applied(lease, frontier.Released(*mine))) or (
+            way is frontier.Moved and self.applied(lease, frontier.Moved(*mine, {"url": lease.url}, KEY, "302"))
+        ):
             model.end("waiting", given_back=1)
         elif way is frontier.Retry and self.applied(lease, frontier.Retry(*mine, wait, Outcome.TIMEOUT, "slow")):
             if model.attempts < MAX_ATTEMPTS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,7 @@ def ways_to_end(lease: Lease) -> list[frontier.Result]:
         frontier.Retry(*mine, SECOND, Outcome.TIMEOUT, "slow"),
         frontier.Snoozed(*mine, SECOND),
         frontier.Released(*mine),
+        frontier.Moved(*mine, {"url": "http://other.localhost/"}, "shop.localhost", "302"),
         frontier.Skipped(*mine, Outcome.OUT_OF_SCOPE, "elsewhere"),
     ]
 
@@ -60,15 +62,44 @@ def test_leased_request_is_given_to_nobody_else(work: Work):
     assert work.claim(now=NOON + LEASE - SECOND) == []
 
 
-@pytest.mark.parametrize("way", [4, 5], ids=["snooze", "release"])
+@pytest.mark.parametrize("way", [4, 5, 6], ids=["snooze", "release", "move"])
 def test_release_and_snooze_give_the_attempt_back_but_not_the_fence(work: Work, way: int):
-    """Rule 3."""
+    """Rule 3; so does a redirect, whose next hop is another claim."""
     # Mutation: drop `attempts = r.attempts - …` from finish_requests -> attempt 2.
     lease = one(work, max_attempts=1)
     work.finish(ways_to_end(lease)[way], now=NOON)
     (again,) = work.claim(now=NOON + SECOND)
     assert again.attempt == 1
     assert again.fence > lease.fence
+
+
+def test_redirected_request_is_claimed_at_its_next_address_and_is_at_home_when_it_ended(work: Work):
+    lease = one(work, max_attempts=1)
+    work.finish(
+        frontier.Moved(lease.request_id, lease.fence, {"url": "http://o.localhost/"}, "o.localhost", "302"), now=NOON
+    )
+    assert work.due(now=NOON).by_key == {"o.localhost": 1}
+    assert work.claim(now=NOON) == []
+    (moved,) = work.claim(now=NOON, budget_key="o.localhost")
+    assert (moved.address, moved.url, moved.budget_key) == ("http://o.localhost/", lease.url, "o.localhost")
+    assert work.take_back(LATER) == 1
+    assert keys_and_chains(work) == [(lease.budget_key, None)]
+
+
+@pytest.mark.parametrize("way", [4, 5], ids=["snooze", "release"])
+def test_chain_of_redirects_stays_while_its_request_waits(work: Work, way: int):
+    lease = one(work)
+    work.finish(
+        frontier.Moved(lease.request_id, lease.fence, {"url": "http://o.localhost/"}, "o.localhost", "302"), now=NOON
+    )
+    (moved,) = work.claim(now=NOON, budget_key="o.localhost")
+    work.finish(ways_to_end(moved)[way], now=NOON)
+    assert keys_and_chains(work) == [("o.localhost", {"url": "http://o.localhost/", "home": lease.budget_key})]
+
+
+def keys_and_chains(work: Work) -> list[Any]:
+    with work.database.transaction() as connection:
+        return connection.execute("SELECT budget_key, chain FROM requests").fetchall()
 
 
 def test_snoozed_and_retried_requests_wait_for_their_time(work: Work):
@@ -133,10 +164,10 @@ def test_reasons_are_bounded_and_clean(work: Work, way: int):
 # --- Every write carries its fence (rule 4) --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", range(7))
+@pytest.mark.parametrize("way", range(8))
 def test_late_worker_cannot_end_a_request_that_moved_on(work: Work, way: int):
     """Rule 4: the lease went to another worker; no row back means that the guard held."""
-    # Mutation: drop `r.fence = ANY (…)` from lock_leases and finish_requests -> all seven fail.
+    # Mutation: drop `r.fence = ANY (…)` from lock_leases and finish_requests -> all eight fail.
     lease = one(work)
     (moved_on,) = work.claim(now=LATER, worker="worker-2")
     before = work.rows()
@@ -145,10 +176,10 @@ def test_late_worker_cannot_end_a_request_that_moved_on(work: Work, way: int):
     assert work.fetched(moved_on, now=LATER) == {moved_on.request_id}
 
 
-@pytest.mark.parametrize("way", range(7))
+@pytest.mark.parametrize("way", range(8))
 def test_late_worker_cannot_end_a_request_whose_lease_expired(work: Work, way: int):
     """Rule 4: also when nobody has taken it back yet."""
-    # Mutation: drop `r.leased_until > …` from lock_leases and finish_requests -> all seven fail.
+    # Mutation: drop `r.leased_until > …` from lock_leases and finish_requests -> all eight fail.
     lease = one(work)
     before = work.rows()
     assert work.finish(ways_to_end(lease)[way], now=LATER) == set()

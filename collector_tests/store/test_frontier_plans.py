@@ -39,6 +39,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "lock_leases": LEASES,
     "renew_leases": LEASES,
     "finish_requests": LEASES | ENDING | {"is_retry": False, "gives_back": False},
+    "move_requests": LEASES | {"chains": ["{}"], "budget_keys": [KEY], "reasons": ["302"]},
     "lock_readable": LEASES,
     "mark_read": LEASES | ENDING,
     "count_requests": SCOPE,

@@ -198,6 +198,41 @@ def test_early_hints_come_before_the_response(site: DemoSite) -> None:
     assert site.arrivals()[0].status == 200
 
 
+def location_of(site: DemoSite, path: str, cookie: str = "") -> tuple[int, str | None]:
+    status, headers, _ = parts(raw(site, path, headers=f"Cookie: {cookie}\r\n" if cookie else "")[0])
+    return status, headers.get("location")
+
+
+@pytest.mark.parametrize(
+    ("argument", "code", "location"),
+    [("/javascript:x", 302, "javascript:x"), ("/307/%20/a%20b", 307, "/a b"), ("/301/", 301, "")],
+)
+def test_location_is_what_was_asked_for(site: DemoSite, argument: str, code: int, location: str) -> None:
+    assert location_of(site, f"/misbehave/location{argument}") == (code, location)
+
+
+def test_cookie_wall_lets_in_who_brings_its_cookie(site: DemoSite) -> None:
+    assert location_of(site, "/misbehave/cookie_wall") == (302, "/misbehave/cookie_wall")
+    assert location_of(site, "/misbehave/cookie_wall", "seen=1") == (200, None)
+    assert location_of(site, "/misbehave/cookie_wall/new", "seen=1") == (302, "/misbehave/cookie_wall/new")
+
+
+def test_cookie_trip_leads_by_way_of_its_desk(site: DemoSite) -> None:
+    assert location_of(site, "/misbehave/cookie_trip") == (302, "/misbehave/cookie_trip/desk")
+    assert location_of(site, "/misbehave/cookie_trip/desk") == (302, "/misbehave/cookie_trip")
+    assert location_of(site, "/misbehave/cookie_trip", "a=1; ticket=7") == (200, None)
+
+
+def test_echo_says_what_was_received(site: DemoSite) -> None:
+    said = json.loads(parts(raw(site, "/misbehave/echo", headers="X-Key: k\r\n")[0])[2])
+    assert (said["method"], said["target"], said["headers"]["x-key"], said["body"]) == (
+        "GET",
+        "/misbehave/echo",
+        "k",
+        "",
+    )
+
+
 def test_set_cookie_sets_two(site: DemoSite) -> None:
     response, _ = raw(site, "/misbehave/set_cookie/abc")
     assert re.findall(rb"Set-Cookie: (\w+=\w+)", response) == [b"session=abc", b"seen=yes"]

@@ -58,6 +58,7 @@ CREATE TABLE requests (
     created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at   timestamptz,
     intervention_id bigint,                             -- the newest replay or recollect that put it back
+    chain         jsonb,                                -- under way through redirects: where it stands, its cookies (redirects.py), the budget key at home
     PRIMARY KEY (window_start, request_id),
     CONSTRAINT one_request_per_unique_key UNIQUE (source, window_start, unique_key),
     CONSTRAINT state_is_known CHECK (state IN ('candidate', 'queued', 'leased', 'fetched', 'done', 'failed', 'skipped')),
@@ -66,6 +67,7 @@ CREATE TABLE requests (
     CONSTRAINT failed_says_why CHECK (state <> 'failed' OR (outcome IS NOT NULL AND reason IS NOT NULL)),
     CONSTRAINT skipped_says_why CHECK (state <> 'skipped' OR outcome IS NOT NULL),
     CONSTRAINT reason_is_bounded CHECK (length(reason) <= 500),
+    CONSTRAINT chain_ends_with_its_request CHECK (chain IS NULL OR state IN ('candidate', 'queued', 'leased')),
     CONSTRAINT attempts_within_budget CHECK (attempts >= 0 AND attempts <= max_attempts)
 );
 -- What can be claimed or admitted, best first inside a lane of a kind; finished rows leave these indexes.
