@@ -275,6 +275,12 @@ class Source(Refusing):
     max_depth: int = Field(
         default=1_000, ge=1, description="links followed from a start; reaching it stops discovery (bound_reached)"
     )
+    max_barren: int | None = Field(
+        default=20,
+        ge=2,
+        description="listings in a row that show nothing new; what leads on from there stays out (trap_suspected); "
+        "None: no guard against traps",
+    )
     lanes: Mapping[str, int] = Field(
         default_factory=lambda: {DEFAULT_LANE: 1}, description='weight of each lane; a lane not named weighs "*"'
     )

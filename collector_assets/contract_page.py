@@ -31,7 +31,8 @@ MIB: Final = 2**20
 UNITS: Final = {
     "slots": "requests", "weight": "share", "min_records": "records", "max_records": "records",
     "max_error_rate": "fraction", "max_reject_rate": "fraction", "stop_after_known": "items", "edition": "",
-    "capacity": "requests", "max_requests": "requests", "max_depth": "links", "lanes": "share",
+    "capacity": "requests", "max_requests": "requests", "max_depth": "links", "max_barren": "listings",
+    "lanes": "share",
     "interleave_weights": "share", "max_bytes": "bytes", "max_decoded_bytes": "bytes", "max_attempts": "attempts",
     "in_flight": "requests", "max_redirects": "hops", "refusal_limit": "refusals", "on_status": "", "priority": "",
     "status": "",

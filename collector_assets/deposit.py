@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from collector_assets import decoding, frontier, links, pages, redirects, rejected_links, revisits, urls, windows
+from collector_assets import decoding, frontier, links, pages, redirects, rejected_links, revisits, sift, urls, windows
 from collector_assets.archive import Archive, ArchiveWriter, Exchange, Location
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
@@ -200,7 +200,8 @@ class Depositor:
             answer = revisits.confirmed(item.lease, answer, self._archive)
         try:
             page = fresh_page(item.lease, answer, self._window.window, self._source)
-            return links.of_page(self._source, page, item.lease.depth), ""
+            lease = item.lease
+            return links.of_page(self._source, page, lease.depth, barren=lease.barren, above=lease.above), ""
         except Exception as error:  # noqa: BLE001  a source's code or a page beyond its limits; one page, not the batch
             return None, explain(error)
 
@@ -296,6 +297,7 @@ def add_found(connection: Connection, source: Source, window: windows.WindowRow,
     The caller holds the window's row. A bound that was reached is marked on the window and stops nothing else.
     """
     start = window.window.start
+    found = sift.sift(connection, source, start, found)
     added = frontier.add(
         connection,
         source=source.name,

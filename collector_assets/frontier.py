@@ -13,7 +13,7 @@ What a person puts back (`selected.put_back`) is a candidate again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, LiteralString, TypeAlias, assert_never
@@ -74,6 +74,13 @@ def add(
     return Added(new=new, known=len(requests) - new - over_bound, over_bound=over_bound)
 
 
+def known(connection: Connection, source: str, window_start: datetime, unique_keys: Collection[bytes]) -> set[bytes]:
+    """Which of these unique keys the window has already."""
+    values = {"source": source, "window_start": window_start, "unique_keys": list(unique_keys)}
+    rows: list[Any] = connection.execute(SQL["known_keys"], values).fetchall()
+    return {bytes(unique_key) for (unique_key,) in rows}
+
+
 def _columns(requests: Sequence[NewRequest]) -> dict[str, list[Any]]:
     return {
         "unique_keys": [r.unique_key for r in requests],
@@ -89,6 +96,8 @@ def _columns(requests: Sequence[NewRequest]) -> dict[str, list[Any]]:
         "hints": [_json(r.hints) for r in requests],
         "depths": [r.depth for r in requests],
         "referrers": [_clean(r.referrer) for r in requests],
+        "barren": [r.barren for r in requests],
+        "above": [r.above for r in requests],
     }
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
-from collector_assets import keys, urls
+from collector_assets import keys, traps, urls
 from collector_assets.contract import Link, Page, Source
 from collector_assets.request import NewRequest, stored_headers, unique_key
 from collector_assets.storable import clean_text
@@ -16,6 +17,9 @@ SCHEMES: Final = frozenset({
     "skype", "sms", "tel", "urn", "viber", "view-source", "webcal", "whatsapp", "ws", "wss",
 })  # fmt: skip
 """Counted each by itself; what a page makes up is `other`."""
+MOST_ROWS: Final = 100
+"""Records that two listings are compared by."""
+TRAP: Final = "trap_suspected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,7 @@ class RejectedLink:
     """The link as found, cut, without user info."""
     referrer: str | None
     detail: str = ""
-    """What is counted apart under the reason: the scheme, or the kind that the source does not have."""
+    """What is counted apart under the reason: the scheme, the unknown kind, the pattern of the trap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,8 @@ class Found:
     too_deep: int = 0
     flags: tuple[str, ...] = ()
     """What is doubtful about the page that they stand on."""
+    listing: traps.Listing | None = None
+    """The page that they were found on, for the guard against traps."""
 
 
 def of_starts(source: Source, links: Iterable[Link]) -> Found:
@@ -46,12 +52,31 @@ def of_starts(source: Source, links: Iterable[Link]) -> Found:
     return _sort(source, links, page=None, depth=0)
 
 
-def of_page(source: Source, page: Page, depth: int) -> Found:
-    """The requests that a discovered page leads to; runs the source's `discover`, whose errors propagate."""
+def of_page(source: Source, page: Page, depth: int, *, barren: int = 0, above: bytes | None = None) -> Found:
+    """The requests that a discovered page leads to; runs the source's `discover`, whose errors propagate.
+
+    `barren` and `above` are those of its request.
+    """
     discover = source.kind_map[page.kind].discover
     if discover is None:
         return Found()
-    return _sort(source, list(discover(page)), page=page, depth=depth + 1)
+    found = _sort(source, list(discover(page)), page=page, depth=depth + 1)
+    listing = traps.Listing(
+        url=page.final_url, body=traps.digest(page.body), barren=barren, above=above, rows=_rows(source, page)
+    )
+    return replace(found, listing=listing)
+
+
+def _rows(source: Source, page: Page) -> bytes:
+    """A digest of the first records on a listing; nothing where its kind has none. Reading it comes later."""
+    extract = source.kind_map[page.kind].extract
+    if extract is None:
+        return b""
+    try:
+        rows = list(islice(extract(page), MOST_ROWS))
+    except Exception as error:  # noqa: BLE001  the source's code: `records` will tell; here it is something like any other
+        rows = [repr(error)]
+    return traps.digest(repr(rows).encode("utf-8", "replace")) if rows else b""
 
 
 def of_addresses(source: Source, links: Iterable[Link], *, referrer: str, depth: int) -> Found:
@@ -91,6 +116,8 @@ def _request(
         return reject(address.reason, scheme_of(address))
     if not source.in_scope(urls.host(address.url)):
         return reject("out_of_scope")
+    if page and source.max_barren is not None and (grown := traps.growth(address.url, page.final_url)):
+        return reject(TRAP, grown)
     # Nothing but a browser shows another page for another fragment.
     route = address.fragment if source.keys.hash_routes and kind.fetcher != "http" else ""
     method = (link.method if link.method != "GET" else kind.method).upper()

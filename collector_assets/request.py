@@ -80,6 +80,10 @@ class NewRequest:
     referrer: str | None = None
     chain: Mapping[str, Any] | None = None
     """Where redirects have led, when it is sent outside any window; the frontier keeps that of its own requests."""
+    barren: int = 0
+    """Listings in a row on the way to it that showed nothing new (`traps.py`)."""
+    above: bytes | None = None
+    """Digest of the listing that it was found on, where it lies in a folder below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,8 @@ class Lease:
     """What the answer is compared with; none for another attempt than the first, which asks plainly."""
     chain: Mapping[str, Any] | None = None
     """Where redirects have led so far (`redirects.Chain.stored`)."""
+    barren: int = 0
+    above: bytes | None = None
 
     @property
     def address(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from collector_assets import frontier, pages, rejected_links, windows
 from collector_assets.database import Database
 from collector_assets.frontier import Counts, Due
+from collector_assets.links import TRAP
 from collector_assets.pages import PageCounts
 from collector_assets.rejected_links import RejectedLinks
 from collector_assets.windows import WindowRow
@@ -29,6 +30,11 @@ class WindowStatus:
         counts = self.counts
         undone = counts.outstanding if self.row.superseded_at else 0
         return (counts.failed + undone) / counts.planned if counts.planned else 0.0
+
+    @property
+    def suspected_traps(self) -> list[RejectedLinks]:
+        """Links that were not followed because they led on and on, by pattern."""
+        return [link for link in self.rejected_links if link.reason == TRAP]
 
     @property
     def is_complete(self) -> bool:

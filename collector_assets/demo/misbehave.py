@@ -13,7 +13,9 @@ import base64
 import gzip as gzip_format
 import json
 from collections.abc import Awaitable, Callable
+from html import escape
 from typing import Protocol
+from urllib.parse import quote
 
 from . import sitemaps
 from .reply import Reply, gzipped, json_reply, reply, status_line, wire
@@ -21,6 +23,7 @@ from .request import Request
 
 _PIECE = b"All work and no play makes a demo site a dull site. " * 1260  # 65,520 bytes
 _HTML = "Content-Type: text/html"
+_UTF8 = "text/html; charset=utf-8"
 
 
 class Line(Protocol):
@@ -325,6 +328,31 @@ async def extra_bytes(exchange: Exchange, _: str) -> None:
     exchange.line.write(b"these bytes belong to no response")
 
 
+async def calendar(exchange: Exchange, argument: str) -> None:
+    """calendar[/reach=1]: the month ?m=2026-11 without an entry, linked to so many before and after it, for ever."""
+    year, _, month = exchange.request.target.partition("m=")[2].partition("-")
+    at = (int(year) * 12 + int(month) - 1) if year.isdigit() and month.isdigit() else 2026 * 12 + 10
+    near = range(max(at - int(argument or 1), 0), at + int(argument or 1) + 1)
+    ways = "".join(f'<a href="?m={n // 12:04}-{n % 12 + 1:02}">{n}</a>' for n in near if n not in (0, at))
+    exchange.respond(reply(f"<h1>{at // 12}-{at % 12 + 1}</h1><table></table>{ways}", content_type=_UTF8))
+
+
+async def echoed_query(exchange: Exchange, argument: str) -> None:
+    """echoed_query[/html]: its next link repeats its own query, escaped once more (per cents, or as HTML)."""
+    _, _, query = exchange.request.target.partition("?")
+    once = query.replace("&", "&amp;") if argument == "html" else quote(query, safe="=")
+    exchange.respond(reply(f'<a href="?{escape(once)}&amp;amp;p=2">next</a>', content_type=_UTF8))
+
+
+async def stuck_listing(exchange: Exchange, argument: str) -> None:
+    """stuck_listing[/last=3]: pages of items by ?page=, without an end; behind the last one they show its items."""
+    _, _, number = exchange.request.target.partition("page=")
+    at = int(number) if number.isdigit() else 1
+    shown = min(at, int(argument or 3))
+    items = "".join(f'<li><a class=item href="/item/{shown}-{n}">{n}</a></li>' for n in range(3))
+    exchange.respond(reply(f'<ul>{items}</ul><a href="?page={at + 1}">next</a>', content_type=_UTF8))
+
+
 def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
@@ -354,7 +382,7 @@ _ALL: tuple[Misbehaviour, ...] = (
     flaky, redirect, redirect_loop, redirect_chain, empty_200, gzip_body, gzip_bomb, cut_gzip, mislabelled_gzip,
     unlabelled_gzip, retry_after, early_hints, set_cookie, header_flood, bad_header, garbage, http10, close_after,
     extra_bytes, unmodified, no_validators, say, sitemap_chain, sitemap_of,
-    location, cookie_wall, cookie_trip, echo,
+    location, cookie_wall, cookie_trip, echo, calendar, echoed_query, stuck_listing,
 )  # fmt: skip
 TABLE: dict[str, Misbehaviour] = {each.__name__: each for each in _ALL}
 

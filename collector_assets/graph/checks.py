@@ -30,6 +30,7 @@ HOLDS: dict[str, dict[str, str]] = {
         ACCOUNTED: "Planned = done + failed + skipped + outstanding, and nothing is left to fetch.",
         "window_complete": "No request failed; an error above the source's `max_error_rate`.",
         "collected_in_window": "Everything was fetched before the window's end plus `grace`.",
+        "traps_not_suspected": "No listing led on and on without showing anything new; see `docs/links.md`.",
     },
     "records": {
         "pages_readable": "The extractor finds on every page what it looks for; an error above `max_error_rate`.",
@@ -130,6 +131,22 @@ def of_collecting(source: Source, status: WindowStatus) -> Iterator[dg.AssetChec
         source, "raw_pages", "collected_in_window", passed=not late, severity=WARN, late_pages=late,
         message=f"{late} pages were fetched after the window had closed: they show the site as it was then" if late
         else "every page was fetched before the window closed",
+    )  # fmt: skip
+    yield _traps(source, status)
+
+
+def _traps(source: Source, status: WindowStatus) -> dg.AssetCheckResult:
+    traps = status.suspected_traps
+    left_out = sum(trap.count for trap in traps)
+    patterns = ", ".join(trap.detail for trap in traps[:3])
+    rows = [
+        {"pattern": trap.detail, "links": trap.count, "example": trap.example, "on": trap.referrer} for trap in traps
+    ]
+    return result(
+        source, "raw_pages", "traps_not_suspected", passed=not traps, severity=WARN,
+        message=f"{left_out} links were not followed: {patterns}; pass them over in discover, or raise max_barren"
+        if traps else "every listing led to something new, or to its end",
+        **({"suspected": table(rows)} if rows else {}),
     )  # fmt: skip
 
 

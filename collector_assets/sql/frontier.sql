@@ -18,8 +18,8 @@ WITH given AS (
     FROM unnest(
         %(unique_keys)s::bytea[], %(kinds)s::text[], %(lanes)s::text[], %(priorities)s::integer[], %(entities)s::text[],
         %(urls)s::text[], %(budget_keys)s::text[], %(methods)s::text[], %(bodies)s::bytea[], %(headers)s::jsonb[],
-        %(hints)s::jsonb[], %(depths)s::integer[], %(referrers)s::text[]
-    ) WITH ORDINALITY AS g (unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints, depth, referrer, place)
+        %(hints)s::jsonb[], %(depths)s::integer[], %(referrers)s::text[], %(barren)s::integer[], %(above)s::bytea[]
+    ) WITH ORDINALITY AS g (unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints, depth, referrer, barren, above, place)
     ORDER BY g.unique_key, g.place
 ), fresh AS MATERIALIZED (
     SELECT g.* FROM given AS g
@@ -29,9 +29,9 @@ WITH given AS (
 ), added AS (
     INSERT INTO requests (
         source, window_start, unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints,
-        depth, referrer, edition, max_attempts)
+        depth, referrer, barren, above, edition, max_attempts)
     SELECT %(source)s, %(window_start)s, unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints,
-        depth, referrer, %(edition)s, %(max_attempts)s
+        depth, referrer, barren, above, %(edition)s, %(max_attempts)s
     FROM fresh ORDER BY place LIMIT %(room)s
     ON CONFLICT (source, window_start, unique_key) DO NOTHING
     RETURNING kind, lane
@@ -44,6 +44,11 @@ WITH given AS (
     WHERE source = %(source)s AND window_start = %(window_start)s AND EXISTS (SELECT FROM added)
 )
 SELECT (SELECT count(*) FROM added) AS new, (SELECT count(*) FROM fresh) AS fresh;
+
+-- name: known_keys
+-- Which of these requests the window has already.
+SELECT unique_key FROM requests
+WHERE source = %(source)s AND window_start = %(window_start)s AND unique_key = ANY (%(unique_keys)s::bytea[]);
 
 -- name: take_back_expired
 -- Leases that ended: the attempt counts. One statement, whose WHERE looks again; a row that is locked is left for the
@@ -139,7 +144,7 @@ UPDATE requests AS r SET
     leased_until = coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease)s
 WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.state IS NOT DISTINCT FROM 'queued'
 RETURNING r.request_id, r.fence, r.attempts AS attempt, r.max_attempts, r.kind, r.lane, r.url, r.budget_key, r.method, r.body,
-    r.headers, r.hints, r.entity, r.depth, r.referrer, r.leased_until, r.chain;
+    r.headers, r.hints, r.entity, r.depth, r.referrer, r.leased_until, r.chain, r.barren, r.above;
 
 -- name: write_turns
 -- Where the round robins of a window stand.

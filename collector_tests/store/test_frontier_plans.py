@@ -24,10 +24,19 @@ ENDING = {"state": "fetched", "failed_phase": None, "outcome": "ok", "reason": N
 VALUES: dict[str, dict[str, Any]] = {
     "lock_window": SCOPE,
     "add_requests": SCOPE
-    | {name: [b"key"] for name in ("unique_keys", "bodies")}
+    | {name: [b"key"] for name in ("unique_keys", "bodies", "above")}
     | {name: ["text"] for name in ("lanes", "entities", "urls", "budget_keys", "methods", "referrers")}
     | {name: ["{}"] for name in ("headers", "hints")}
-    | {"kinds": ["detail"], "priorities": [0], "depths": [0], "edition": 1, "max_attempts": 3, "room": 10},
+    | {
+        "kinds": ["detail"],
+        "priorities": [0],
+        "depths": [0],
+        "barren": [0],
+        "edition": 1,
+        "max_attempts": 3,
+        "room": 10,
+    },
+    "known_keys": SCOPE | {"unique_keys": [b"key"]},
     "take_back_expired": SCOPE,
     "count_active": SCOPE | {"kinds": ["listing"]},
     "best_candidates": SCOPE | {"count": 200},

@@ -315,3 +315,23 @@ def test_say_says_what_its_argument_says(site: DemoSite) -> None:
 def test_sitemap_chain_leads_on_and_sitemap_of_lists(site: DemoSite) -> None:
     assert b"<loc>/misbehave/sitemap_chain/8</loc>" in raw(site, "/misbehave/sitemap_chain/7")[0]
     assert raw(site, "/misbehave/sitemap_of/3")[0].count(b"<loc>/nowhere/") == 3
+
+
+def body(site: DemoSite, path: str) -> str:
+    return parts(raw(site, path)[0])[2].decode()
+
+
+def test_calendar_has_a_month_before_and_after_each(site: DemoSite) -> None:
+    assert "?m=2026-12" in body(site, "/misbehave/calendar?m=2027-01")
+    assert "?m=2027-02" in body(site, "/misbehave/calendar?m=2027-01")
+
+
+def test_echoed_query_escapes_once_more(site: DemoSite) -> None:
+    assert '"?&amp;amp;p=2"' in body(site, "/misbehave/echoed_query")
+    assert '"?%26amp%3Bp=2&amp;amp;p=2"' in body(site, "/misbehave/echoed_query?&amp;p=2")
+    assert '"?&amp;amp;amp;p=2&amp;amp;p=2"' in body(site, "/misbehave/echoed_query/html?&amp;p=2")
+
+
+def test_stuck_listing_repeats_its_last_items(site: DemoSite) -> None:
+    assert "/item/2-0" in body(site, "/misbehave/stuck_listing/2?page=9")
+    assert "?page=10" in body(site, "/misbehave/stuck_listing/2?page=9")

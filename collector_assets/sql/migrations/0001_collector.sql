@@ -44,6 +44,8 @@ CREATE TABLE requests (
     hints         jsonb       NOT NULL DEFAULT '{}',
     depth         integer     NOT NULL DEFAULT 0,
     referrer      text,
+    barren        integer     NOT NULL DEFAULT 0,       -- listings in a row on the way to it that showed nothing new
+    above         bytea,                                -- digest of the listing it was found on, where it is in a folder below
     edition       integer     NOT NULL DEFAULT 1,
     state         text        NOT NULL DEFAULT 'candidate',
     failed_phase  text,
@@ -99,6 +101,17 @@ CREATE TABLE rejected_links (
     example       text        NOT NULL,
     referrer      text,
     PRIMARY KEY (source, window_start, reason, detail),
+    FOREIGN KEY (source, window_start) REFERENCES windows ON DELETE CASCADE
+);
+
+-- What the listings of one sort of address showed, so that one that leads on for ever is noticed (traps.py).
+CREATE TABLE trails (
+    source        text        NOT NULL,
+    window_start  timestamptz NOT NULL,
+    pattern       text        NOT NULL,
+    barren        integer     NOT NULL,                 -- in a row, the newest ones, that showed nothing new
+    recent        bytea[]     NOT NULL,                 -- digests of what the last ones showed
+    PRIMARY KEY (source, window_start, pattern),
     FOREIGN KEY (source, window_start) REFERENCES windows ON DELETE CASCADE
 );
 
