@@ -191,25 +191,34 @@ class Kind(Refusing):
 
 @dataclass(frozen=True, config=STRICT)
 class FromSource(Refusing):
-    """Start from the entities of another source (issue C)."""
+    """Start from what is known of another source: the values of each of its entities in `latest`."""
 
     source: str
+    """Its name."""
+    record: str | None = None
+    """One record type of it; by default all."""
 
 
 @dataclass(frozen=True, config=STRICT)
 class FromQuery(Refusing):
-    """Start from the rows of a query (issue C)."""
+    """Start from the rows of a query to a Postgres database, by column name."""
 
     sql: str
+    """May use %(window_start)s, %(window_end)s and %(window_key)s; then another % is written %%."""
     dsn: Secret
+    """Where to ask; the variable holds the DSN."""
     asset: str | None = None
+    """The Dagster asset that the rows come from, such as "dbt/watchlist": its edge to `frontier`."""
 
 
 @dataclass(frozen=True, config=STRICT)
 class FromFile(Refusing):
-    """Start from the rows of a file (issue C)."""
+    """Start from the rows of a file: .csv or .tsv with a line of names, or .jsonl; gzipped or not."""
 
     url: str
+    """A path (from the folder that the collector runs in), or s3://… and the like; may name the window."""
+    asset: str | None = None
+    """The Dagster asset that the file is; by default named by its path."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -235,7 +244,8 @@ class Source(Refusing):
     )
     start: Start | None = Field(default=None, description="(window, inputs) -> links a window starts with")
     inputs: Mapping[str, FromSource | FromQuery | FromFile] = Field(
-        default_factory=dict, description="rows that `start` is given (issue C)"
+        default_factory=dict,
+        description="rows that `start` is given by name, read once when a window opens",
     )
     names_window: bool | None = Field(
         default=None,
@@ -486,15 +496,23 @@ class Source(Refusing):
         """A lane's weight; one that is not named weighs "*"."""
         return self.lanes.get(lane, self.lanes.get(DEFAULT_LANE, 1))
 
-    def starts(self, window: Window) -> Iterator[Link]:
-        """The links a window starts with, the window's times filled in."""
+    def starts(self, window: Window, inputs: Mapping[str, Any] | None = None) -> Iterator[Link]:
+        """The links a window starts with, the window's times filled in; `inputs` are the rows that `start` is given.
+
+        Without them a source that has inputs is not asked to `start`.
+        """
         for item in self.start_urls:
             link = item if isinstance(item, Link) else Link(item, kind=self.first_kind)
             yield replace(link, url=named_url(link.url, window))
         for url in self.sitemap_starts:
             yield Link(named_url(url, window), kind=SITEMAP)
-        if self.start:
-            yield from self.start(window, {})
+        if self.start and (inputs is not None or not self.inputs):
+            yield from self.start(window, inputs or {})
+
+    @property
+    def starts_from(self) -> tuple[str, ...]:
+        """Names of the sources that this one starts from."""
+        return tuple(given.source for given in self.inputs.values() if isinstance(given, FromSource))
 
     @cached_property
     def only_end_kind(self) -> str | None:
@@ -607,6 +625,8 @@ def _check_sitemaps(source: Source) -> None:
 def _check_starts(source: Source) -> None:
     if not source.start_urls and not source.start and not source.sitemaps:
         raise _wrong(source, "start_urls", "empty, and no start function: a window would have nothing to do")
+    if source.inputs and not source.start:
+        raise _wrong(source, "inputs", "nothing reads them: give a start function, (window, inputs) -> links")
     if not source._start_addresses and not source.scope:  # noqa: SLF001  the same module
         raise _wrong(source, "scope", "without start_urls the hosts must be named here")
     for host in source.scope:
@@ -733,7 +753,7 @@ def _check_times(source: Source) -> None:
 def _check_built(source: Source) -> None:
     """Refuse what a later issue brings to life, by name."""
     later = {
-        "inputs": bool(source.inputs), "session": source.session is not None,
+        "session": source.session is not None,
         "coverage": source.coverage != "full",
         "kinds.refetch": any(kind.refetch != "window" for kind in source.kind_map.values()),
         "kinds.stop_after_known": any(kind.stop_after_known is not None for kind in source.kind_map.values()),

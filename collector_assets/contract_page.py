@@ -15,9 +15,24 @@ from typing import Any, Final
 from pydantic.fields import FieldInfo
 
 from collector_assets import contract
-from collector_assets.contract import FOREVER, Budget, Expect, Keys, Kind, Link, Page, Record, Retention, Secret, Source
+from collector_assets.contract import (
+    FOREVER,
+    Budget,
+    Expect,
+    FromFile,
+    FromQuery,
+    FromSource,
+    Keys,
+    Kind,
+    Link,
+    Page,
+    Record,
+    Retention,
+    Secret,
+    Source,
+)  # fmt: skip
 
-PARTS: Final = (Source, Kind, Keys, Budget, Expect, Retention, Link, Record, Secret)
+PARTS: Final = (Source, Kind, FromQuery, FromFile, FromSource, Keys, Budget, Expect, Retention, Link, Record, Secret)
 ALIASES: Final = {
     "Discover": "(Page) -> Iterable[Link]",
     "Extract": "(Page) -> Iterable[Mapping | Record]",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 
-from collector_assets import collect, frontier, links, pages, windows
+from collector_assets import collect, frontier, inputs, links, pages, window_inputs, windows
 from collector_assets.archive import Archive
-from collector_assets.contract import Source
+from collector_assets.contract import Link, Source
 from collector_assets.database import Connection, Database
 from collector_assets.deposit import add_found, explain
 from collector_assets.errors import LateRefused
@@ -19,6 +21,8 @@ from collector_assets.window import Window
 from collector_assets.windows import WindowRow
 
 MENDED_AT_ONCE = 100
+AT_ONCE = 1_000
+"""Starts that enter in one transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,25 +48,60 @@ class Discovered:
 
 
 def open_window(source: Source, window: Window, database: Database) -> Opened:
-    """Open the window, or find it open, and put the starts into its frontier; sends nothing.
+    """Open the window, or find it open, and put the starts into its frontier; asks no site for anything.
 
-    Raises LateRefused for a window that closed, where the source says late="refuse" and there is work left in it.
+    Rows that the starts come from are read first, once per window and edition. Raises LateRefused for a window that
+    closed, where the source says late="refuse" and there is work left in it; `InputUnreadable`, `InputUnavailable`.
     """
+    with _inputs(source, window, database) as given:
+        parts = _parts(source.starts(window, given))
+        with database.transaction() as connection:
+            row, is_new = windows.open_window(
+                connection,
+                source=source.name,
+                window=window,
+                capacity=source.capacity,
+                max_requests=source.max_requests,
+                names_window=source.is_window_named,
+                closes_at=window.closes_at(source.grace),
+            )
+            windows.lock(connection, source.name, window.start)
+            added = add_found(connection, source, row, [links.of_starts(source, next(parts, []))])
+            _refuse_late(connection, source, row, is_new=is_new)
+            superseded = windows.supersede_older(connection, source.name, window.start)
+        for part in parts:
+            with database.transaction() as connection:
+                windows.lock(connection, source.name, window.start)
+                added += add_found(connection, source, row, [links.of_starts(source, part)])
+        _note(source, window, database, given or {})
+    return Opened(row=row, is_new=is_new, added=added, superseded=superseded)
+
+
+@contextmanager
+def _inputs(source: Source, window: Window, database: Database) -> Iterator[Mapping[str, inputs.Rows] | None]:
+    """The source's inputs; nothing when all that they led to is in the window already."""
     with database.transaction() as connection:
-        row, is_new = windows.open_window(
-            connection,
-            source=source.name,
-            window=window,
-            capacity=source.capacity,
-            max_requests=source.max_requests,
-            names_window=source.is_window_named,
-            closes_at=window.closes_at(source.grace),
-        )
-        windows.lock(connection, source.name, window.start)
-        added = add_found(connection, source, row, [links.of_starts(source, source.starts(window))])
-        _refuse_late(connection, source, row, is_new=is_new)
-        superseded = windows.supersede_older(connection, source.name, window.start)
-        return Opened(row=row, is_new=is_new, added=added, superseded=superseded)
+        read = window_inputs.listed(connection, source.name, window.start)
+    if {each.input for each in read if each.edition == source.edition} >= set(source.inputs):
+        yield None
+        return
+    with inputs.opened(source, window, database) as given:
+        yield given
+
+
+def _note(source: Source, window: Window, database: Database, given: Mapping[str, inputs.Rows]) -> None:
+    """Say that all starts are in; until then another opening reads the inputs again."""
+    with database.transaction() as connection:
+        for name, rows in sorted(given.items()):
+            window_inputs.note(
+                connection, source.name, window.start, name,
+                edition=source.edition, rows=len(rows), digest=rows.digest,
+            )  # fmt: skip
+
+
+def _parts(starts: Iterator[Link]) -> Iterator[list[Link]]:
+    while part := list(islice(starts, AT_ONCE)):
+        yield part
 
 
 def run(

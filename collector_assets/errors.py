@@ -6,6 +6,7 @@
     │   ├── ContractError          a source file: names file and field
     │   │   └── UnknownSource
     │   ├── NotBuiltYet            a declared feature that a later release brings
+    │   ├── InputUnreadable        rows that a window starts from, as they are
     │   ├── UnknownWindow          no such collection window
     │   ├── BadSelection           names requests or values that are not there, or everything without saying so
     │   ├── ReasonMissing          who decides says why, and who it was
@@ -18,7 +19,8 @@
     │   ├── ReplayRefused          named requests did not fail in fetching
     │   └── VerdictRefused         the window's newest verdict is not a pass
     ├── Unavailable              may work again by itself; a retry makes sense
-    │   └── DatabaseUnreachable
+    │   ├── DatabaseUnreachable
+    │   └── InputUnavailable       rows that a window starts from cannot be read now
     └── BrokenRecord             stored bytes are not what the index says
 
 Expected ends of one attempt (a 404, a timeout) are not errors but outcomes: `outcome.py`.
@@ -69,6 +71,14 @@ class NotBuiltYet(Unusable):
     def __init__(self, field: str, issue: str) -> None:
         super().__init__(f"{field}: declared in the contract, but not alive in this release (comes with issue {issue})")
         self.field, self.issue = field, issue
+
+
+class InputUnreadable(Unusable):
+    """An input of a window's starts is missing or cannot be meant; names it."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"input {name!r}: {problem}")
+        self.name = name
 
 
 class UnknownWindow(Unusable):
@@ -137,6 +147,14 @@ class Unavailable(CollectorError):
 
 class DatabaseUnreachable(Unavailable):
     """No connection to Postgres; names host and database, never the password."""
+
+
+class InputUnavailable(Unavailable):
+    """An input of a window's starts cannot be read now; names it."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"input {name!r}: {problem}")
+        self.name = name
 
 
 class BrokenRecord(CollectorError):

@@ -85,3 +85,16 @@ def preview(connection: Connection, source: str, *, limit: int = 10) -> list[dic
 def rows(connection: Connection, source: str, record_type: str, *, at_once: int) -> Iterator[list[tuple[Any, ...]]]:
     """Every row of a record type by entity: the values as JSON text, then ours in the order of `views.OURS`."""
     return stream(connection, SQL["read_latest"], {"source": source, "record_type": record_type}, at_once=at_once)
+
+
+def values(
+    connection: Connection, source: str, record_type: str | None, *, at_once: int
+) -> Iterator[list[tuple[Any, ...]]]:
+    """The values of every entity that is there, of one record type or of all, each in a row of its own."""
+    return stream(connection, SQL["read_values"], {"source": source, "record_type": record_type}, at_once=at_once)
+
+
+def is_published(connection: Connection, source: str) -> bool:
+    """Whether a window of the source was ever published."""
+    row = connection.execute(SQL["is_published"], {"source": source}).fetchone()
+    return bool(row and row[0])

@@ -240,12 +240,26 @@ def _quarrel(found: Loaded, loaded: dict[str, Loaded]) -> tuple[str, str] | None
     """The field and the reason for which a source cannot stand beside those that are loaded."""
     if other := loaded.get(found.source.name):
         return "name", f"already taken by {other.file}; names are unique over all files"
+    if circle := _circle(found.source, loaded):
+        return "inputs", f"a circle, each starts from the next: {' -> '.join(circle)}"
     for other in loaded.values():
         if found.source.budget.per != other.source.budget.per and (shared := _domains(found) & _domains(other)):
             theirs = f"source {other.source.name!r} ({other.file}) says {other.source.budget.per!r}"
             said = f"says {found.source.budget.per!r}, but {theirs}"
             return "budget.per", f"{said}; all sources of the domain {min(shared)} must agree"
     return None
+
+
+def _circle(source: Source, loaded: dict[str, Loaded]) -> list[str]:
+    """Names from the source back to itself, each starting from the next; a source may start from what itself knows."""
+    ways = [[source.name, name] for name in source.starts_from if name != source.name]
+    while ways:
+        way = ways.pop()
+        if way[-1] == source.name:
+            return way
+        if (next_ := loaded.get(way[-1])) is not None:
+            ways += [[*way, name] for name in next_.source.starts_from if name not in way[1:]]
+    return []
 
 
 def _domains(of: Loaded) -> set[str]:

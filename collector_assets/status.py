@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from collector_assets import frontier, pages, rejected_links, windows
+from collector_assets import frontier, pages, rejected_links, window_inputs, windows
 from collector_assets.database import Database
 from collector_assets.frontier import Counts, Due
 from collector_assets.links import TRAP
 from collector_assets.pages import PageCounts
 from collector_assets.rejected_links import RejectedLinks
+from collector_assets.window_inputs import WindowInput
 from collector_assets.windows import WindowRow
 
 
@@ -23,6 +24,8 @@ class WindowStatus:
     pages: PageCounts
     due: Due
     rejected_links: list[RejectedLinks]
+    inputs: list[WindowInput]
+    """What its starts came from, where that is data."""
 
     @property
     def error_rate(self) -> float:
@@ -60,6 +63,7 @@ def window_status(database: Database, source: str, key: str) -> WindowStatus:
             pages=pages.count(connection, source, start),
             due=frontier.due(connection, source, start, None),
             rejected_links=rejected_links.listed(connection, source, start),
+            inputs=window_inputs.listed(connection, source, start),
         )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from collector_assets import errand, links, pages, sample, sitemap_links
+from collector_assets import errand, inputs, links, pages, sample, sitemap_links
 from collector_assets.archive import Archive
 from collector_assets.contract import Kind, Source
 from collector_assets.database import Database
@@ -91,7 +91,8 @@ def of_site(
     Raises `BadSelection` for a URL or a kind that the source cannot mean.
     """
     done: list[PageTrial] = []
-    request: NewRequest | None = _asked(source, window, url, kind)
+    with inputs.opened(source, window, database) as given:
+        request: NewRequest | None = _asked(source, source.starts(window, given), url, kind)
     while request and len(done) < MOST_PAGES:
         trial = PageTrial(url=request.url, kind=request.kind, origin="the site")
         done.append(trial)
@@ -131,10 +132,14 @@ def of_archive(
 # --- Which page ------------------------------------------------------------------------------------------------------
 
 
-def _asked(source: Source, window: Window, url: str | None, kind: str | None) -> NewRequest:
-    starts = [*source.starts(window)]
+def _asked(source: Source, starts: Iterator[Link], url: str | None, kind: str | None) -> NewRequest:
+    if url is None and kind is None:
+        first = next(starts, None)
+        if first is None:
+            raise BadSelection(f"{source.name}: the window starts with nothing; name a URL")
+        return _request(source, first)
     if url is None:
-        return _request(source, starts[0] if kind is None else _of_kind(starts, _known(source, kind)))
+        return _request(source, _of_kind(starts, _known(source, kind or "")))
     same = next((link for link in starts if link.url == url), None)
     chosen = _known(source, kind) if kind else same.kind if same else source.with_extract[0]
     return _request(

@@ -11,7 +11,7 @@ from collector_assets import collect, discover, process, publish
 from collector_assets.collect import Collected, Ending, Progress
 from collector_assets.contract import Source
 from collector_assets.errors import BrokenRecord, Refused, Unusable
-from collector_assets.graph import checks, freshness, metadata, names
+from collector_assets.graph import checks, freshness, lineage, metadata, names
 from collector_assets.graph.resources import Installation
 from collector_assets.status import WindowStatus, window_row, window_status
 from collector_assets.windows import WindowRow
@@ -42,7 +42,7 @@ def _stage(source: Source, name: str, description: str, **more: Any) -> Decorato
     partitions = names.partitions_of(source)
     as_asset = dg.asset(
         key=names.asset_key(source.name, name),
-        deps=[names.asset_key(source.name, stage) for stage in before],
+        deps=[names.asset_key(source.name, stage) for stage in before] or lineage.inputs_of(source),
         description=f"{description}\n\n{source.description}".strip(),
         group_name=source.name,
         owners=list(source.owners),

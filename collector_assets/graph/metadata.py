@@ -13,6 +13,7 @@ from collector_assets.graph.columns import column_schema
 from collector_assets.process import ReadingReport
 from collector_assets.publish import PublishReport
 from collector_assets.status import WindowStatus
+from collector_assets.window_inputs import WindowInput
 
 MOST_CELL = 120
 """Characters of a cell."""
@@ -98,11 +99,18 @@ def of_discovering(status: WindowStatus, done: Discovered) -> dict[str, Any]:
     """Pass 1."""
     seen = {"dagster/partition_row_count": status.counts.planned, **_of_window(status), **_of_work(done.collected)}
     seen["requests_added"] = done.opened.added + done.collected.found
+    if status.inputs:
+        seen["inputs"] = table([_of_input(each) for each in status.inputs])
     if done.mended:
         seen["listings_read_again"] = done.mended
     if done.opened.superseded:
         seen["superseded_windows"] = ", ".join(done.opened.superseded)
     return seen
+
+
+def _of_input(read: WindowInput) -> dict[str, Any]:
+    digest = f"sha256:{read.digest.hex()[:16]}"
+    return {"input": read.input, "rows": read.row_count, "digest": digest, "read at": f"{read.read_at:%F %T} UTC"}
 
 
 def of_collecting(status: WindowStatus, done: Collected, archive_folder: Path) -> dict[str, Any]:

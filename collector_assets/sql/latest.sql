@@ -105,3 +105,13 @@ SELECT data::text, entity, collected_at, source_revised_at, first_seen_at, last_
 FROM latest
 WHERE source = %(source)s AND record_type = %(record_type)s
 ORDER BY entity;
+
+-- name: read_values
+-- The values of every entity that is there, of one record type or of all.
+SELECT data FROM latest
+WHERE source = %(source)s AND (%(record_type)s::text IS NULL OR record_type = %(record_type)s) AND removed_at IS NULL
+ORDER BY record_type, entity;
+
+-- name: is_published
+-- Whether a window of the source was ever published.
+SELECT EXISTS (SELECT FROM windows WHERE source = %(source)s AND published_at IS NOT NULL);

@@ -19,9 +19,6 @@ from collector_assets.contract import (
     Cron,
     Daily,
     Expect,
-    FromFile,
-    FromQuery,
-    FromSource,
     Hourly,
     Kind,
     Link,
@@ -259,9 +256,6 @@ def test_cron_line_is_judged_before_dagster_sees_it(line: str, is_right: bool) -
 @pytest.mark.parametrize(
     ("changes", "issue"),
     [
-        ({"inputs": {"firms": FromSource("registry")}}, "C"),
-        ({"inputs": {"skus": FromQuery("select 1", dsn=Secret("DWH"))}}, "C"),
-        ({"inputs": {"zips": FromFile("s3://bucket/zips.csv")}}, "C"),
         ({"session": Session(login=Link("https://shop.example/login"), proof="a.logout")}, "C"),
         ({"coverage": "incremental"}, "C"),
         ({"kinds": {"detail": Kind(extract=extract, refetch="once")}, **LONG}, "C"),

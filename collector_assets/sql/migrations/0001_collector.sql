@@ -18,7 +18,6 @@ CREATE TABLE windows (
     late_results         integer     NOT NULL DEFAULT 0,-- results refused because the lease had moved on or expired
     counted_version      text,                          -- the extractor version whose observations count (rule 17)
     published_at         timestamptz,
-    input_digest         bytea,
     turns                jsonb       NOT NULL DEFAULT '{}', -- where the round robins stand: {ring: {name: credit}} (lanes.py)
     PRIMARY KEY (source, window_start),
     CONSTRAINT window_key_names_one_window UNIQUE (source, window_key),
@@ -313,11 +312,12 @@ CREATE TABLE latest (
     PRIMARY KEY (source, record_type, entity)
 );
 
--- Rows that a window's starts came from (issue C).
+-- Rows that a window's starts came from; written when all its starts are in.
 CREATE TABLE window_inputs (
     source        text        NOT NULL,
     window_start  timestamptz NOT NULL,
     input         text        NOT NULL,
+    edition       integer     NOT NULL,
     row_count     bigint      NOT NULL,
     digest        bytea       NOT NULL,
     read_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
