@@ -158,7 +158,9 @@ def _open(name: str, url: str) -> IO[bytes]:
     import fsspec  # noqa: PLC0415  only where a file is elsewhere
 
     try:
-        return fsspec.open(url, "rb").open()
+        file = fsspec.open(url, "rb")
+        assert isinstance(file, fsspec.core.OpenFile)  # noqa: S101  one address, one file
+        return file.open()
     except ImportError as error:  # the protocol's own package, such as s3fs
         raise InputUnreadable(name, f"{url}: {error}; for s3:// install the extra `s3`") from error
 
