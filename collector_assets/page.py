@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from collector_assets import charset, queries, urls
+from collector_assets import charset, nesting, queries, urls
 from collector_assets.window import Window
 
 if TYPE_CHECKING:
@@ -188,6 +188,7 @@ class Page:
         """The page as a lexbor tree (selectolax): fast, CSS only."""
         from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415  made on first use
 
+        self._refuse_bombs()
         return LexborHTMLParser(self.text)
 
     @cached_property
@@ -195,7 +196,12 @@ class Page:
         """The page as a parsel selector: CSS and XPath, about four times slower than `tree`."""
         from parsel import Selector  # noqa: PLC0415
 
+        self._refuse_bombs()
         return Selector(text=self.text, base_url=self.final_url)
+
+    def _refuse_bombs(self) -> None:
+        if nesting.is_too_deep(self.text):
+            raise ValueError(f"more than {nesting.DEEPEST:,} elements inside each other: not parsed")
 
     def __repr__(self) -> str:
         return f"Page({self.kind} {self.url} {self.status} {len(self.body)} bytes)"

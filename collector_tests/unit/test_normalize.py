@@ -8,6 +8,7 @@ import pytest
 
 from collector_assets import normalize
 from collector_assets.normalize import DecimalMark
+from collector_assets.record import Unreadable, attempt
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,13 @@ from collector_assets.normalize import DecimalMark
         (".", ".75", "0.75"),
         (".", "£51.77", "51.77"),
         (".", "1,234", "1234"),
-        (".", "Â£51.77", "51.77"),
+        (",", "1.299,-", "1299"),
+        (",", "12,– €", "12"),
+        (".", "CHF 5.–", "5"),
+        (".", "US $5.00", "5.00"),
+        (".", "Rs. 500", "500"),
+        (",", "12.345,67 kr.", "12345.67"),
+        (".", "1\u2007298", "1298"),
         (".", "\u00a0£\u00a051.77\n", "51.77"),
         (".", "GBP 5.00", "5.00"),
         (".", "5.00 kr", "5.00"),
@@ -47,27 +54,53 @@ def test_html_13_price_is_read_by_the_mark_of_its_source(decimal: DecimalMark, t
      "1 298,000.00", "--5", "£5 EUR", "5.", "1e5", "NaN", "٣", "5%", "0x5", "1.2.3"],
 )  # fmt: skip
 def test_ambiguous_price_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not one|has two"):
+    with pytest.raises(Unreadable, match="is not one|has two"):
         normalize.price(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "check"),
+    [
+        ("", "missing"),
+        ("free", "missing"),
+        ("£5 – £10", "ambiguous"),
+        ("£51.77 £40.00", "ambiguous"),
+        ("5-10", "ambiguous"),
+        ("from £5", "ambiguous"),
+        ("£5 EUR", "ambiguous"),
+        ("5.00 VAT", "ambiguous"),
+        ("1,23", "malformed"),
+        ("5%", "malformed"),
+        ("5,-", "malformed"),
+        ("Â£51.77", "malformed"),
+        ("51,77 â‚¬", "malformed"),  # noqa: RUF001
+        ("\ufffd51.77", "malformed"),
+    ],
+)
+def test_refusal_says_of_which_sort_it_is(text: str, check: str) -> None:
+    refused = attempt(normalize.price, text)
+    assert isinstance(refused, Unreadable)
+    assert refused.check == check
 
 
 @pytest.mark.parametrize(
     ("text", "code"),
     [
         ("£5", "GBP"),
-        ("Â£5", "GBP"),
         ("5 €", "EUR"),
         ("US$5", "USD"),
         ("CHF 5", "CHF"),
         ("5 zł", "PLN"),
         ("\u2212€5", "EUR"),
+        ("AU $5", "AUD"),
+        ("5 Kč", "CZK"),
     ],
 )
 def test_currency_is_named_by_its_iso_code(text: str, code: str) -> None:
     assert normalize.currency(text) == code
 
 
-@pytest.mark.parametrize("text", ["$5", "¥5", "5 kr", "5", "£5 EUR", "five pounds"])
+@pytest.mark.parametrize("text", ["$5", "¥5", "5 kr", "5", "£5 EUR", "five pounds", "£5 – £10", "Rs 5"])
 def test_currency_that_may_be_several_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"may be several|currencies, not one|is not one price"):
         normalize.currency(text)
