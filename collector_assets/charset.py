@@ -105,7 +105,7 @@ def encode(text: str, encoding: str) -> bytes:
     """The text in an encoding as a browser sends it in a form: what it lacks as `&#1234;`, UTF-16 as UTF-8."""
     if encoding in _NEVER_SENT:
         encoding = "utf-8"
-    return text.encode(_codecs()[encoding], "xmlcharrefreplace")
+    return text.encode(encoder_of(encoding), "xmlcharrefreplace")
 
 
 def encoding_of(label: str) -> str | None:

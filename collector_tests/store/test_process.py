@@ -13,7 +13,7 @@ import pytest
 from pandera.engines.pandas_engine import Decimal as ExactDecimal
 
 from collector_assets import process, windows
-from collector_assets.contract import Daily, Expect, Kind, Link, Page, Record, Source, replace
+from collector_assets.contract import Daily, Expect, Kind, Link, Page, Record, Source, Unreadable, attempt, replace
 from collector_assets.errors import UnknownWindow
 from collector_assets.process import findings
 from collector_assets.request import Fence
@@ -286,6 +286,36 @@ def test_combine_joins_the_rows_of_an_entity_over_pages(stored: Stored) -> None:
     stored.process(source, row, chunk=100)
     assert everything(stored)["observations"] == before["observations"]
     assert everything(stored)["rejects"] == before["rejects"]
+
+
+def unreadable(page: Page) -> Iterator[Any]:
+    """Rows whose price is "?" cannot be read; those that are "?" as a whole cannot either."""
+    for row in page.json():
+        yield attempt(_priced, row)
+
+
+def _priced(row: Any) -> dict[str, Any]:
+    if row == "?":
+        raise Unreadable("missing", "no row here")
+    return row | {"price": attempt(Decimal, row["price"]) if row["price"] != "?" else Unreadable("ambiguous", "two")}
+
+
+@pytest.mark.parametrize("more", [{}, {"combine": join}], ids=["one type", "combine"])
+def test_what_cannot_be_read_rejects_its_row_alone(stored: Stored, more: dict[str, Any]) -> None:
+    source = replace(SOURCE, extract=unreadable, **more)
+    row = stored.window(source)
+    stored.add(source, row, [[item("a"), item("b", "?"), "?", item("c")]])
+    assert stored.process(source, row).records == {"record": 2}
+    reasons = "SELECT reasons -> 0 ->> 'column', reasons -> 0 ->> 'check' FROM rejects ORDER BY ordinal"
+    assert stored.rows(reasons) == [("price", "ambiguous"), (None, "missing")]
+
+
+def test_a_row_of_no_type_that_cannot_be_read_keeps_its_reason(stored: Stored) -> None:
+    types = {"schema": None, "records": {"item": Item, "offer": Offer}, "entity": {"item": "sku", "offer": "seller"}}
+    source = replace(SOURCE, extract=unreadable, **types)
+    row = stored.window(source)
+    stored.add(source, row, [["?"]])
+    assert stored.process(source, row).reject_examples[0].reasons[0]["check"] == "missing"
 
 
 # --- Verdict ---------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
@@ -20,6 +21,7 @@ from collector_assets import columns
 from collector_assets.columns import Unfit
 from collector_assets.contract import Daily, Source
 from collector_assets.errors import ContractError
+from collector_assets.record import Unreadable, attempt
 from collector_assets.validation import Candidate, Judge, Judged, Origin, entity_of
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -392,3 +394,53 @@ def test_a_schema_that_needs_more_than_a_row_is_refused(schema: pa.DataFrameSche
     """Rule 14: what needs the whole window is judged in SQL, not in whichever frame a row falls into."""
     with pytest.raises(ContractError, match=words):
         Judge(source_of(schema), "record")
+
+
+# --- What the extractor could not read -------------------------------------------------------------------------------
+
+
+def test_a_value_that_cannot_be_read_rejects_its_row_with_the_reason() -> None:
+    # Mutation: take Unreadable for any other value in _Read.take -> "is_decimal" and no word of what was wrong.
+    row = {
+        "sku": "a",
+        "price": Unreadable("ambiguous", "'1 – 2' is not one price"),
+        "stock": Unreadable("missing", "no"),
+    }
+    assert reasons(row) == [("price", "ambiguous", "'1 – 2' is not one price"), ("stock", "missing", "no")]
+
+
+def test_a_row_that_cannot_be_read_is_a_reject() -> None:
+    judged = judge([{"sku": "a"}, Unreadable("missing", "'b' matches 0 elements")])
+    assert [good.entity for good in judged.good] == ["a"]
+    assert [(why.column, why.check) for why in judged.rejects[0].reasons] == [(None, "missing")]
+
+
+def test_an_entity_that_cannot_be_read_says_why() -> None:
+    assert reasons({"sku": Unreadable("malformed", "x")}) == [("sku", "malformed", "x")]
+
+
+def test_a_field_beside_the_schema_that_cannot_be_read_rejects_too() -> None:
+    assert reasons({"sku": "a", "other": Unreadable("malformed", "x")}) == [("other", "malformed", "x")]
+
+
+def test_enc_05_lost_characters_are_in_no_key_and_in_no_required_text_of_a_page_in_doubt() -> None:
+    # Mutation: drop the check of REPLACEMENT in entity_of.
+    assert reasons({"sku": "caf\ufffd"}) == [("sku", "entity_is_decoded", None)]
+    schema = model(name=pa.Column(str), note=pa.Column(str, nullable=True))
+    row = {"sku": "a", "name": "caf\ufffd", "note": "caf\ufffd"}
+    assert data(row, schema) == row
+    doubtful = Candidate(origin=replace(ORIGIN, suspect=True), ordinal=0, values=row)
+    (refused,) = Judge(source_of(schema), "record").judge([doubtful]).rejects
+    assert [(why.column, why.check) for why in refused.reasons] == [("name", "is_decoded")]
+
+
+def test_attempt_takes_what_the_page_is_to_blame_for_and_nothing_else() -> None:
+    found = attempt(int, "x")
+    assert isinstance(found, Unreadable)
+    assert (found.check, attempt(int, "7")) == ("malformed", 7)
+    missing = attempt({"a": 1}.__getitem__, "b")
+    assert isinstance(missing, Unreadable)
+    assert missing.check == "missing"
+    assert attempt(str, missing) is missing
+    with pytest.raises(TypeError):
+        attempt(len, 5)  # pyright: ignore[reportArgumentType]
