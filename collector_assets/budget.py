@@ -10,17 +10,19 @@ the one that should have it, and gets it back at once when that is the holder it
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, cast
 
 from psycopg.rows import class_row
 
 from collector_assets import sharing
+from collector_assets.closing import Closing
 from collector_assets.database import Connection, statements
 from collector_assets.errors import ContractError
 from collector_assets.permission import Grant, Held, Returned, SlotState
 from collector_assets.sharing import Key, Share, Slot, Waiter
+from collector_assets.window import utc
 
 SQL: Final = statements("budget")
 
@@ -191,6 +193,35 @@ def stop_waiting(connection: Connection, *, budget_key: str, holder: str, now: d
     """Leave the queue: nothing more to send here for now."""
     _lock(connection, budget_key)
     connection.execute(SQL["stop_waiting"], {"budget_key": budget_key, "holder": holder, "now": now})
+
+
+# --- Closing (rule 9) -------------------------------------------------------------------------------------------------
+
+
+def locked_closings(connection: Connection, budget_keys: Collection[str]) -> dict[str, Closing]:
+    """What these keys remember of trouble, under their locks; a key that nobody declared is missing."""
+    rows: list[Any] = connection.execute(SQL["lock_closings"], {"budget_keys": sorted(budget_keys)}).fetchall()
+    return {
+        key: Closing(
+            until=until and utc(until), reason=reason, incidents=incidents, unavailable=unavailable,
+            unavailable_request=request,
+        )
+        for key, until, reason, incidents, unavailable, request in rows
+    }  # fmt: skip
+
+
+def write_closing(connection: Connection, budget_key: str, closing: Closing) -> None:
+    """Make the key remember this; the caller holds its lock. Whoever holds a slot hears of it at the next renewal."""
+    connection.execute(SQL["write_closing"], asdict(closing) | {"budget_key": budget_key})
+
+
+def closed(
+    connection: Connection, budget_keys: Collection[str] | None = None, *, now: datetime | None = None
+) -> dict[str, float]:
+    """The keys (of these, or of all) that are closed now, and for how many seconds; locks nothing."""
+    values = {"budget_keys": None if budget_keys is None else list(budget_keys), "now": now}
+    rows: list[Any] = connection.execute(SQL["closed_keys"], values).fetchall()
+    return dict(rows)
 
 
 def status(connection: Connection, *, now: datetime | None = None) -> list[Status]:

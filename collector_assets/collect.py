@@ -15,25 +15,27 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC
 from enum import StrEnum
 from typing import Final
 
 import psycopg
 import uvloop
 
-from collector_assets import frontier, garbage, interrupts
+from collector_assets import budget, frontier, garbage, interrupts, origins
 from collector_assets.archive import Archive
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
 from collector_assets.deposit import Depositor
 from collector_assets.desk import LOOK_AGAIN_S, SLOT_LEASE, Desk, Shift
-from collector_assets.errors import CollectorError
+from collector_assets.errors import CollectorError, OriginHalted
 from collector_assets.fetch import Fetcher
 from collector_assets.heartbeat import Heartbeat
 from collector_assets.holdings import Holdings
 from collector_assets.outbox import Outbox
 from collector_assets.revisits import EarlierPages
+from collector_assets.stops import Stops
 from collector_assets.unfold import UnfoldingDepositor
 from collector_assets.windows import WindowRow
 
@@ -49,6 +51,8 @@ class Ending(StrEnum):
     WAITING = "waiting"
     """What is left is not due within the source's patience."""
     TURN_OVER = "turn_over"
+    HALTED = "halted"
+    """What is left is for origins that refused us."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +93,8 @@ def run(
     """Work on an open window until it is drained, nothing is due within `patience`, or the `turn` is over.
 
     `kinds` are the kinds this pass drains (nothing: every kind). An interrupt or an error gives leases and slots back
-    and propagates; after a lost database they run out by themselves.
+    and propagates; after a lost database they run out by themselves. Raises `OriginHalted` when all that is left is for
+    origins that refused us.
     """
     worker = Worker(
         source=source,
@@ -103,9 +108,23 @@ def run(
     with garbage.collected_rarely(), interrupts.held_back() as interrupted:
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                return runner.run(interrupted.stoppable(worker.drain()))
+                collected = runner.run(interrupted.stoppable(worker.drain()))
         finally:
             worker.let_go()
+    if collected.ending is Ending.HALTED:
+        raise _halted(source, window, kinds, database)
+    return collected
+
+
+def _halted(source: Source, window: WindowRow, kinds: Sequence[str] | None, database: Database) -> OriginHalted:
+    with database.transaction() as connection:
+        held_up = frontier.held_up(connection, source.name, window.window.start, kinds)
+    whose = "; ".join(
+        f"{each.requests} requests wait for {each.origin}, which refused us and is halted since"
+        f" {each.halted_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC ({each.reason})"
+        for each in held_up
+    )
+    return OriginHalted(f"{source.name} {window.window.key}", whose, [each.origin for each in held_up])
 
 
 class Worker:
@@ -132,6 +151,7 @@ class Worker:
         self._earlier = EarlierPages(source=source, window_start=self._start, archive=archive)
         self._holdings = Holdings(database=database, window_start=self._start, lease=source.lease)
         self._desks: dict[str, Desk] = {}
+        self._stops = Stops()
         self._changed = asyncio.Event()
         self._began = time.monotonic()
         shortest = min(SLOT_LEASE, source.lease).total_seconds()
@@ -141,7 +161,9 @@ class Worker:
 
     async def drain(self) -> Collected:
         """Until drained, waiting or out of time."""
-        self._outbox = Outbox(depositor=self._depositor, holdings=self._holdings, on_deposit=self._changed.set)
+        self._outbox = Outbox(
+            depositor=self._depositor, holdings=self._holdings, stops=self._stops, on_deposit=self._changed.set
+        )
         self._shift = Shift(
             worker=self.name,
             source=self._source,
@@ -152,6 +174,7 @@ class Worker:
             holdings=self._holdings,
             outbox=self._outbox,
             earlier=self._earlier,
+            stops=self._stops,
         )
         self._heartbeat.start()
         depositing = asyncio.create_task(self._outbox.run())
@@ -180,10 +203,13 @@ class Worker:
             self._writer.close()
 
     def _beat(self, connection: Connection) -> None:
-        """Renew slots, then leases (rule 6); on the heartbeat's thread and connection."""
+        """Renew slots, then leases (rule 6), and hear of halts; on the heartbeat's thread and connection."""
         for _, desk in sorted(self._desks.items()):
             desk.renew(connection)
+        mark = self._stops.mark
+        halted = origins.halted(connection)
         self._holdings.renew(connection)
+        self._stops.learn_halted(halted, mark)
 
     def _report(self, ending: Ending, due_in: float | None) -> Collected:
         tally = self._outbox.tally
@@ -220,6 +246,8 @@ class Worker:
                 if not desks and not is_busy:
                     if due.to_fetch == 0:
                         return Ending.DRAINED, None
+                    if due.to_fetch == due.halted:
+                        return Ending.HALTED, None
                     if self._is_hopeless(due, idle.lasts(now)):
                         return Ending.WAITING, due.next_due_in
                 if lines.is_due(now):
@@ -233,7 +261,16 @@ class Worker:
             await asyncio.gather(*desks.values(), return_exceptions=True)
 
     def _look(self, connection: Connection) -> frontier.Due:
-        return frontier.due(connection, self._source.name, self._start, self._kinds)
+        """What is due, less what waits for a closed budget key."""
+        due, mark = frontier.due(connection, self._source.name, self._start, self._kinds), self._stops.mark
+        if unheard := due.by_key.keys() - self._desks.keys():  # a desk hears of it by its renewals
+            self._stops.learn_closed(dict.fromkeys(unheard, 0.0) | budget.closed(connection, unheard), mark)
+        closed = {key: for_s for key in due.by_key if (for_s := self._stops.closed_for_s(key)) > 0}
+        if not closed:
+            return due
+        soonest = min(closed.values() if due.next_due_in is None else (due.next_due_in, *closed.values()))
+        is_open = {key: ready for key, ready in due.by_key.items() if key not in closed}
+        return replace(due, by_key=is_open, next_due_in=soonest)
 
     def _open_desks(self, desks: dict[str, asyncio.Task[None]], due: frontier.Due) -> None:
         for key in [key for key, ready in due.by_key.items() if ready]:

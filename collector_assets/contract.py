@@ -49,6 +49,7 @@ Extract = Callable[[Page], Iterable["Mapping[str, Any] | Record"]]
 Combine = Callable[[str, list[Any]], Mapping[str, Any]]
 Start = Callable[[Window, Mapping[str, Any]], Iterable[Link]]
 Headers = Mapping[str, str | Secret]
+OnStatus = Literal["gone", "not_yet", "fail", "skip"]
 
 
 def seconds(number: float) -> timedelta:
@@ -184,8 +185,10 @@ class Kind(Refusing):
     encoding: str | None = Field(
         default=None, description="the charset of pages whose header says another; without it the source's"
     )
-    on_status: Mapping[int, Literal["gone", "not_yet", "fail", "skip"]] = Field(
-        default_factory=dict, description="what a status means for this kind (issue C)"
+    on_status: Mapping[int, OnStatus] = Field(
+        default_factory=dict,
+        description='what a status means for this kind: "gone" and "skip" are skipped, "fail" fails at once, "not_yet" '
+        "is asked again until the window has closed; none of them is a refusal",
     )
 
 
@@ -348,7 +351,7 @@ class Source(Refusing):
     max_redirects: int = Field(
         default=10, ge=0, le=50, description="redirects that one request follows, each a request of its own"
     )
-    refusal_limit: int = Field(default=3, ge=1, description="refusals in a row that halt the origin (issue C)")
+    refusal_limit: int = Field(default=3, ge=1, description="refusals in a row that halt the origin, for everybody")
     schedule: Literal["on", "off"] = Field(default="off", description="whether the window schedule runs from the start")
     owners: tuple[str, ...] = Field(default=(), description="team:name or e-mail addresses")
     licence_note: str = Field(default="", description="what we may do with the data, and where that is written")
@@ -604,6 +607,10 @@ def _check_pages(source: Source) -> None:
     for name, kind in source.kinds.items():
         if not (kind.discover or kind.extract):
             raise _wrong(source, "kinds", f"{name!r} has neither discover nor extract")
+        for status in kind.on_status:
+            if status == 429 or not 300 <= status <= 599:
+                problem = "429 is heeded, whatever a source says" if status == 429 else "a status from 300 to 599"
+                raise _wrong(source, "kinds", f"{name!r}: on_status[{status}]: {problem}")
     if not source.with_extract:
         raise _wrong(source, "extract", "no kind has extract, so no record can ever come out")
 
@@ -757,7 +764,6 @@ def _check_built(source: Source) -> None:
         "coverage": source.coverage != "full",
         "kinds.refetch": any(kind.refetch != "window" for kind in source.kind_map.values()),
         "kinds.stop_after_known": any(kind.stop_after_known is not None for kind in source.kind_map.values()),
-        "kinds.on_status": any(kind.on_status for kind in source.kind_map.values()),
     }  # fmt: skip
     for field, is_used in later.items():
         if is_used:

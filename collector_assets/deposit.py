@@ -9,13 +9,28 @@ import random
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Final
 
-from collector_assets import decoding, frontier, links, pages, redirects, rejected_links, revisits, sift, urls, windows
+from collector_assets import (
+    conduct,
+    decoding,
+    frontier,
+    links,
+    pages,
+    redirects,
+    rejected_links,
+    retry_after,
+    revisits,
+    sift,
+    urls,
+    windows,
+)
 from collector_assets.archive import Archive, ArchiveWriter, Exchange, Location
-from collector_assets.contract import Source
+from collector_assets.closing import UNASKED
+from collector_assets.contract import OnStatus, Source
 from collector_assets.database import Connection, Database
 from collector_assets.errors import BrokenRecord
 from collector_assets.fetch import NoResponse, Response
@@ -23,10 +38,19 @@ from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.page import Page, header_map
 from collector_assets.request import Earlier, Lease, NewRequest
 from collector_assets.retry import Backoff
+from collector_assets.retry_after import RetryAfter
 from collector_assets.storable import clean_text
 from collector_assets.window import Window
 
-REASON_LIMIT = 500
+REASON_LIMIT: Final = 500
+MOST_SNOOZES: Final = 10
+"""How often a site may say "later" to one request at no cost; from then on each time is an attempt."""
+NOT_YET: Final = Backoff(first=timedelta(minutes=5), most=timedelta(hours=1))
+"""Between two looks for what is not there yet."""
+DECLARED: Final[Mapping[OnStatus, Outcome]] = {
+    "gone": Outcome.GONE, "not_yet": Outcome.NOT_YET, "skip": Outcome.UNWANTED,
+}  # fmt: skip
+"""What a status means by its kind; with "fail" it keeps its own name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +59,27 @@ class Answered:
 
     lease: Lease
     answer: Response | NoResponse
+    later: RetryAfter | None = None
+    """What a site that is throttling or unavailable asks for."""
+
+    @property
+    def closes_for(self) -> timedelta | None:
+        """How long at least its budget key is closed now, if this answer alone closes it."""
+        if self.later and self.later.wait is not None:
+            return self.later.wait
+        return UNASKED.first if self.answer.outcome is Outcome.THROTTLED else None
+
+
+def answered_of(lease: Lease, answer: Response | NoResponse) -> Answered:
+    """The answer, with what it says about when to come back."""
+    if answer.outcome not in conduct.CLOSING or not isinstance(answer, Response):
+        return Answered(lease=lease, answer=answer)
+    fields = [(name.lower(), value) for name, value in texts(answer)]
+    values = [value for name, value in fields if name == "retry-after"]
+    date = next((value for name, value in fields if name == "date"), None)
+    return Answered(
+        lease=lease, answer=answer, later=retry_after.read(values, date=date, received_at=answer.fetched_at)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +93,10 @@ class Stored:
     """New requests found on the pages."""
     wire_bytes: int = 0
     late: int = 0
+    halted: frozenset[str] = frozenset()
+    """Origins that were halted by it."""
+    closed_for_s: Mapping[str, float] = field(default_factory=dict)
+    """Budget keys that have trouble, and for how long each is closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +104,22 @@ class Judged:
     """One answer with everything decided about it before the transaction."""
 
     answered: Answered
-    result: frontier.Result
     outcome: Outcome
+    reason: str
+    declared: OnStatus | None
+    """What the kind says that the status means."""
+    chain: redirects.Chain | None
+    """Where a redirect leads."""
     location: Location | None
     found: links.Found | None
     is_revisit: bool
     """The body is already with an earlier page."""
+
+    @property
+    def of_page(self) -> Outcome:
+        """The page's own outcome: a good page whose discovery failed is still a good page."""
+        is_told = self.declared is not None or self.outcome is Outcome.REVISIT_LOST
+        return self.outcome if is_told else outcome_of(self.answered)
 
 
 class Depositor:
@@ -103,23 +162,25 @@ class Depositor:
         return [item if _has_bytes(item, there) else self._lost(item, "its page was removed") for item in judged]
 
     def _lost(self, item: Judged, why: str) -> Judged:
-        outcome, lease = Outcome.REVISIT_LOST, item.answered.lease
-        result = self._result(lease, outcome, f"unchanged since an earlier fetch, but {why}")
-        return replace(item, result=result, outcome=outcome, found=None, is_revisit=False)
+        reason = f"unchanged since an earlier fetch, but {why}"
+        return replace(item, outcome=Outcome.REVISIT_LOST, reason=reason, found=None, is_revisit=False)
 
     def _commit(self, connection: Connection, judged: list[Judged]) -> Stored:
         row, window_start = self._window, self._window.window.start
         found = [item.found for item in judged if item.found is not None]
         if found:
             windows.lock(connection, row.source, window_start)
-        applied = frontier.finish(connection, window_start, [item.result for item in judged])
+        # The monotonic reading first: `fetched_at` may then be late by a round trip, but never before the arrival.
+        reading = time.monotonic()
+        note = conduct.take_note(
+            connection, self._source, [_as_conduct(item, reading) for item in judged], self._chance
+        )
+        applied = frontier.finish(connection, window_start, [self._result(item, note) for item in judged])
         refused = len(judged) - len(applied)
         if refused:
             windows.count_late_results(connection, row.source, window_start, refused)
         kept = [item for item in judged if item.answered.lease.request_id in applied]
-        # The monotonic reading first: `fetched_at` may then be late by a round trip, but never before the arrival.
-        reading, now = time.monotonic(), windows.clock(connection)
-        rows = [self._page_row(item, item.location, now, reading) for item in kept if item.location is not None]
+        rows = [self._page_row(item, item.location, note.now, reading) for item in kept if item.location is not None]
         pages.insert(connection, rows)
         new = self._add_found(connection, [item.found for item in kept if item.found is not None])
         return Stored(
@@ -128,6 +189,8 @@ class Depositor:
             found=new,
             wire_bytes=sum(row.body_bytes for row in rows),
             late=sum(row.late for row in rows),
+            halted=note.halted,
+            closed_for_s={key: left.total_seconds() for key, left in note.closed.items()},
         )
 
     def _add_found(self, connection: Connection, found: list[links.Found]) -> int:
@@ -137,20 +200,27 @@ class Depositor:
 
     def _judge(self, item: Answered, location: Location | None, exchange: Exchange | None) -> Judged:
         outcome, reason, found, chain = outcome_of(item), item.answer.reason, None, None
-        if outcome is Outcome.REDIRECT:
+        kind = self._source.kind_map[item.lease.kind]
+        declared = kind.on_status.get(item.answer.status) if isinstance(item.answer, Response) else None
+        if declared is not None:
+            outcome = DECLARED.get(declared, outcome)
+        elif outcome is Outcome.REDIRECT:
             outcome, reason, chain = self._follow(item)
-        elif policy(outcome) is Policy.KEEP and self._source.kind_map[item.lease.kind].discover:
+        elif policy(outcome) is Policy.KEEP and kind.discover:
             try:
                 found, reason = self._discover(item)
             except BrokenRecord as error:
                 outcome, reason = Outcome.REVISIT_LOST, f"unchanged since an earlier fetch, but {error}"
             else:
                 outcome = Outcome.DISCOVERY_FAILED if found is None else outcome
-        reason = clean_text(_at_hop(item.lease, reason))[:REASON_LIMIT]
+        elif item.later and item.later.warning:
+            reason = f"{reason}; {item.later.warning}"
         return Judged(
             answered=item,
-            result=_no_sooner(item.answer, self._result(item.lease, outcome, reason, chain)),
             outcome=outcome,
+            reason=clean_text(_at_hop(item.lease, reason))[:REASON_LIMIT],
+            declared=declared,
+            chain=chain,
             location=location,
             found=found,
             is_revisit=bool(exchange and exchange.revisit) and outcome is not Outcome.REVISIT_LOST,
@@ -164,12 +234,16 @@ class Depositor:
             return chain.outcome, chain.reason, None
         return Outcome.REDIRECT, item.answer.reason, chain
 
-    def _result(
-        self, lease: Lease, outcome: Outcome, reason: str, chain: redirects.Chain | None = None
-    ) -> frontier.Result:
+    def _result(self, item: Judged, note: conduct.Note) -> frontier.Result:
+        lease, outcome, reason = item.answered.lease, item.outcome, item.reason
         mine = {"request_id": lease.request_id, "fence": lease.fence}
+        if item.declared is not None:
+            return self._declared(item, item.declared, note.now)
         if outcome is Outcome.DISCOVERY_FAILED:
             return frontier.Failed(**mine, phase="read", outcome=outcome, reason=reason)
+        wait = note.wait.get(lease.request_id)
+        if wait is not None and lease.snoozes < MOST_SNOOZES:
+            return frontier.Snoozed(**mine, wait=wait, outcome=outcome, reason=reason, was_sent=True)
         kind = self._source.kind_map[lease.kind]
         match policy(outcome):
             # A page that was followed is done with that; reading may still make it failed(read) (rule 15).
@@ -178,16 +252,27 @@ class Depositor:
             case Policy.KEEP:
                 return frontier.Done(**mine)
             case Policy.FOLLOW:
-                assert chain is not None  # noqa: S101  a redirect that leads nowhere has another outcome
-                key = self._source.budget_key(chain.url)
-                return frontier.Moved(**mine, chain=chain.stored(), budget_key=key, reason=reason)
-            case Policy.RETRY:
-                wait = self._backoff.wait(_attempt_of_budget(lease, self._source.max_attempts), self._chance)
-                return frontier.Retry(**mine, wait=wait, outcome=outcome, reason=reason)
+                assert item.chain is not None  # noqa: S101  a redirect that leads nowhere has another outcome
+                key = self._source.budget_key(item.chain.url)
+                return frontier.Moved(**mine, chain=item.chain.stored(), budget_key=key, reason=reason)
+            case Policy.RETRY | Policy.SNOOZE:
+                backoff = self._backoff.wait(_attempt_of_budget(lease, self._source.max_attempts), self._chance)
+                least = max(wait or timedelta(0), _no_sooner(item.answered.answer))
+                return frontier.Retry(**mine, wait=max(backoff, least), outcome=outcome, reason=reason)
             case Policy.SKIP:
                 return frontier.Skipped(**mine, outcome=outcome, reason=reason)
-            case Policy.FAIL:
+            case Policy.FAIL | Policy.HALT:
                 return frontier.Failed(**mine, phase="fetch", outcome=outcome, reason=reason)
+
+    def _declared(self, item: Judged, means: OnStatus, now: datetime) -> frontier.Result:
+        """What the kind says. "not_yet" is asked again now and then until the window has closed, and then skipped."""
+        lease, left = item.answered.lease, self._window.closes_at - now
+        mine = {"request_id": lease.request_id, "fence": lease.fence, "outcome": item.outcome, "reason": item.reason}
+        if means == "fail":
+            return frontier.Failed(**mine, phase="fetch")
+        if means != "not_yet" or left <= timedelta(0):
+            return frontier.Skipped(**mine)
+        return frontier.Snoozed(**mine, wait=min(NOT_YET.wait(lease.snoozes + 1, self._chance), left), was_sent=True)
 
     def _discover(self, item: Answered) -> tuple[links.Found | None, str]:
         """The links of a fresh page, or nothing and why. The page is stored either way, and read again later.
@@ -224,8 +309,7 @@ class Depositor:
             kind=lease.kind,
             url=lease.url,
             final_url=answer.final_url,
-            # The page's own outcome: a good page whose discovery failed is still a good page.
-            outcome=(item.outcome if item.outcome is Outcome.REVISIT_LOST else outcome_of(item.answered)).value,
+            outcome=item.of_page.value,
             status=answer.status,
             content_type=headers.get("content-type", ""),
             content_encoding=headers.get("content-encoding", ""),
@@ -264,11 +348,9 @@ def _said_before(earlier: Earlier) -> dict[str, str]:
     return {name: value for name, value in said.items() if value}
 
 
-def _no_sooner(answer: Response | NoResponse, result: frontier.Result) -> frontier.Result:
+def _no_sooner(answer: Response | NoResponse) -> timedelta:
     """Another attempt waits until it can end otherwise."""
-    if isinstance(answer, NoResponse) and isinstance(result, frontier.Retry):
-        return replace(result, wait=max(result.wait, timedelta(seconds=answer.wait_s)))
-    return result
+    return timedelta(seconds=answer.wait_s) if isinstance(answer, NoResponse) else timedelta(0)
 
 
 def follow(source: Source, asked: Lease | NewRequest, answer: Response) -> redirects.Chain | redirects.Ended:
@@ -318,6 +400,25 @@ def add_found(connection: Connection, source: Source, window: windows.WindowRow,
             example=first.value, referrer=first.referrer,
         )  # fmt: skip
     return added.new
+
+
+def _as_conduct(item: Judged, reading: float) -> conduct.Answer:
+    """The answer as it tells about the site; a declared status keeps its own outcome there, but is no refusal."""
+    lease, answer = item.answered.lease, item.answered.answer
+    received_ago_s, took_s = max(0.0, reading - answer.ended_at), 0.0
+    if isinstance(answer, Response):
+        took_s = max(0.0, (answer.fetched_at - answer.requested_at).total_seconds())
+    return conduct.Answer(
+        origin=urls.origin(lease.address),
+        budget_key=lease.budget_key,
+        request_id=lease.request_id,
+        outcome=outcome_of(item.answered),
+        reason=item.reason,
+        is_declared=item.declared is not None,
+        sent_ago_s=received_ago_s + took_s,
+        received_ago_s=received_ago_s,
+        asked=item.answered.later.wait if item.answered.later else None,
+    )
 
 
 def _attempt_of_budget(lease: Lease, max_attempts: int) -> int:

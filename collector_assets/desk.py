@@ -15,16 +15,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from collector_assets import budget, frontier, redirects, revisits
+from collector_assets import budget, closing, frontier, redirects, revisits
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
-from collector_assets.deposit import Answered
+from collector_assets.deposit import Answered, answered_of
 from collector_assets.fetch import Fetcher, FetchRequest, NotSent
 from collector_assets.holdings import Holdings
 from collector_assets.outbox import Outbox
+from collector_assets.outcome import Outcome
 from collector_assets.permission import Permission
-from collector_assets.request import Lease, NewRequest, loaded_headers
+from collector_assets.request import Lease, NewRequest, RequestId, loaded_headers
 from collector_assets.revisits import EarlierPages
+from collector_assets.stops import Stops
 
 T = TypeVar("T")
 
@@ -49,6 +51,7 @@ class Shift:
     holdings: Holdings
     outbox: Outbox
     earlier: EarlierPages
+    stops: Stops
     sent: int = 0
     is_stopping: bool = False
     """Nothing more is claimed or sent."""
@@ -78,6 +81,8 @@ class Desk:
         """The demand is written as the source says it now: an earlier run may have left another that still lives."""
         self._is_dry = False
         """The last claim found less than it asked for."""
+        self._unavailable: set[RequestId] = set()
+        """Those in a row that found the site down."""
         self._answers = 0
         self._since = time.monotonic()
         self._pulse = asyncio.Event()
@@ -91,7 +96,7 @@ class Desk:
         """Hold slots while there is work for them; at the end everything is given back."""
         ask_at = 0.0
         try:
-            while self._senders or (self._has_work and not self._shift.is_stopping):
+            while self._senders or (self._has_work and not self._shift.is_stopping and not self._is_closed):
                 back, want = self._ended(), self._wanted()
                 if back or (want and time.monotonic() >= ask_at):
                     ask_at = time.monotonic() + await _to_its_end(self._exchange(back, want))
@@ -106,6 +111,11 @@ class Desk:
     @property
     def _has_work(self) -> bool:
         return bool(self._leases) or not self._is_dry
+
+    @property
+    def _is_closed(self) -> bool:
+        """Nothing may be sent on the key, by nobody: whoever waits for it does so without a desk."""
+        return self._shift.stops.closed_for_s(self.key) > 0
 
     async def _until_something(self, within_s: float | None) -> None:
         """Until a sender ends, work may have come, or it is time to ask again."""
@@ -126,7 +136,7 @@ class Desk:
 
     def _wanted(self) -> int:
         """Slots to ask for; none without work for them."""
-        if self._shift.is_stopping or not self._has_work:
+        if self._shift.is_stopping or not self._has_work or self._is_closed:
             return 0
         source = self._shift.source
         return max(0, min(source.in_flight, source.budget.slots) - len(self._senders))
@@ -141,10 +151,11 @@ class Desk:
 
     async def _exchange(self, back: Sequence[Permission], want: int) -> float:
         """Give back and acquire in one transaction; the seconds until it makes sense to ask again."""
-        before = time.monotonic()
+        before, mark = time.monotonic(), self._shift.stops.mark
         acquired = await self._shift.transact(lambda connection: self._exchange_now(connection, back, want))
         after = time.monotonic()
         if acquired is not None:
+            self._shift.stops.learn_closed({self.key: acquired.closed_for_s}, mark)
             for grant in acquired.grants:
                 permission = Permission(grant, gap_s=acquired.gap_s, before=before, after=after)
                 self._senders[asyncio.create_task(self._send(permission))] = permission
@@ -177,7 +188,7 @@ class Desk:
         permissions = self._permissions
         if not permissions:
             return
-        before = time.monotonic()
+        before, mark = time.monotonic(), self._shift.stops.mark
         renewed = budget.renew(
             connection,
             budget_key=self.key,
@@ -187,6 +198,7 @@ class Desk:
             deadline=self._demand.deadline,
         )
         after = time.monotonic()
+        self._shift.stops.learn_closed({self.key: renewed.closed_for_s}, mark)
         for permission in permissions:
             permission.renewed(
                 renewed.slots.get(permission.slot),
@@ -213,7 +225,7 @@ class Desk:
         while not self._shift.is_stopping:
             await self._shift.outbox.has_room()
             wait_s = permission.wait_s(time.monotonic())
-            if wait_s == math.inf or permission.is_closed(time.monotonic()):
+            if wait_s == math.inf or self._is_closed:
                 return
             if wait_s > 0:
                 await asyncio.sleep(min(wait_s, LOOK_AGAIN_S))
@@ -221,6 +233,9 @@ class Desk:
             lease = await self._next_lease()
             if lease is None:
                 return
+            if self._shift.stops.forbid(lease.address):
+                await asyncio.to_thread(self._shift.holdings.give_back, [lease])
+                continue
             if not permission.may_start(time.monotonic()):
                 self._leases.appendleft(lease)
                 continue
@@ -230,12 +245,17 @@ class Desk:
                 self._shift.outbox.put(answered)
 
     async def _fetch(self, lease: Lease, permission: Permission) -> Answered | None:
-        request, outbox = request_of(self._shift.source, lease), self._shift.outbox
+        request, outbox, stops = request_of(self._shift.source, lease), self._shift.outbox, self._shift.stops
         permission.started(time.monotonic())
         outbox.in_flight += 1
         ended_at: float | None = None
         try:
-            answer = await self._shift.fetcher.fetch(request, lambda: permission.may_send(time.monotonic()))
+            answer = await self._shift.fetcher.fetch(
+                request,
+                lambda: (
+                    not self._is_closed and not stops.forbid(lease.address) and permission.may_send(time.monotonic())
+                ),
+            )
             ended_at = answer.ended_at
         finally:
             outbox.in_flight -= 1
@@ -245,7 +265,19 @@ class Desk:
             self._leases.appendleft(lease)
             return None
         self._shift.sent += 1
-        return Answered(lease=lease, answer=answer)
+        answered = answered_of(lease, answer)
+        self._heed(answered)
+        return answered
+
+    def _heed(self, answered: Answered) -> None:
+        """Stop at once where an answer closes the key, or the third finds the site down; the deposit decides."""
+        if answered.answer.outcome is Outcome.UNAVAILABLE:
+            self._unavailable.add(answered.lease.request_id)
+        else:
+            self._unavailable.clear()
+        closes_for = closing.UNASKED.first if len(self._unavailable) >= closing.OUTAGE else answered.closes_for
+        if closes_for is not None:
+            self._shift.stops.hold(self.key, closes_for.total_seconds())
 
     # --- Leases ------------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@
     ├── Refused                  the answer is no; a person decides
     │   ├── DestinationRefused     not a place we may send to
     │   ├── LateRefused            the window is over and the source says late="refuse"
+    │   ├── OriginHalted           what is left to fetch is for origins that refused us
     │   ├── ReplayRefused          named requests did not fail in fetching
     │   └── VerdictRefused         the window's newest verdict is not a pass
     ├── Unavailable              may work again by itself; a retry makes sense
@@ -27,6 +28,8 @@ Expected ends of one attempt (a 404, a timeout) are not errors but outcomes: `ou
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class CollectorError(Exception):
@@ -131,6 +134,16 @@ class DestinationRefused(Refused):
 
 class LateRefused(Refused):
     """The window closed and the source refuses late work."""
+
+
+class OriginHalted(Refused):
+    """Nothing is sent to these origins until a person resumes them; says how."""
+
+    def __init__(self, where: str, problem: str, origins: Sequence[str]) -> None:
+        resume = "; ".join(f"`collector resume {origin} --reason …`" for origin in origins)
+        fix = f"clear it up with the site, then {resume} (in the UI the job `resume_origin`), and materialize again"
+        super().__init__(f"{where}: {problem}. {fix[0].upper()}{fix[1:]}")
+        self.origins = tuple(origins)
 
 
 class ReplayRefused(Refused):

@@ -330,6 +330,10 @@ class Snoozed:
     request_id: RequestId
     fence: Fence
     wait: timedelta
+    outcome: Outcome | None = None
+    reason: str = ""
+    was_sent: bool = False
+    """The site was asked and said "later": counted in `snoozes`, so that there is an end to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +419,7 @@ class _Ending:
     wait: timedelta | None = None
     is_retry: bool = False
     gives_back: bool = False
+    snoozes: bool = False
 
 
 def _ending(result: Fetched | Done | Failed | Retry | Snoozed | Released | Skipped) -> _Ending:
@@ -427,8 +432,9 @@ def _ending(result: Fetched | Done | Failed | Retry | Snoozed | Released | Skipp
             return _Ending(state="skipped", outcome=str(outcome), reason=clean_text(reason))
         case Retry(wait=wait, outcome=outcome, reason=reason):
             return _Ending(state="queued", outcome=str(outcome), reason=clean_text(reason), wait=wait, is_retry=True)
-        case Snoozed(wait=wait):
-            return _Ending(state="queued", wait=wait, gives_back=True)
+        case Snoozed(wait=wait, outcome=outcome, reason=reason, was_sent=was_sent):
+            said = {"outcome": outcome and str(outcome), "reason": clean_text(reason)}
+            return _Ending(state="queued", **said, wait=wait, gives_back=True, snoozes=was_sent)
         case Released():
             return _Ending(state="queued", gives_back=True)
     assert_never(result)
@@ -617,6 +623,8 @@ class Due:
     """Seconds until the next wait or lease of somebody else ends; None when there is none."""
     to_fetch: int
     """Everything of these kinds that is not fetched yet, whoever holds it."""
+    halted: int
+    """Of these, what waits for origins that are halted."""
 
 
 def due(
@@ -636,9 +644,28 @@ def due(
     outlook: Any = connection.execute(SQL["outlook"], values).fetchone()
     if outlook is None:
         raise UnknownWindow(source, window_start.isoformat(), "it was never opened")
-    to_fetch, room, next_due_in = outlook
+    to_fetch, halted, room, next_due_in = outlook
     by_key: list[Any] = connection.execute(SQL["due_by_key"], values | {"room": room}).fetchall()
-    return Due(by_key=dict(by_key), next_due_in=next_due_in, to_fetch=to_fetch)
+    return Due(by_key=dict(by_key), next_due_in=next_due_in, to_fetch=to_fetch, halted=halted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldUp:
+    """What waits for a halted origin."""
+
+    origin: str
+    halted_at: datetime
+    reason: str
+    requests: int
+
+
+def held_up(
+    connection: Connection, source: str, window_start: datetime, kinds: Sequence[str] | None = None
+) -> list[HeldUp]:
+    """The halted origins for which requests of these kinds (all when None) wait, the one that holds up most first."""
+    values = {"source": source, "window_start": window_start, "kinds": None if kinds is None else list(kinds)}
+    with connection.cursor(row_factory=class_row(HeldUp)) as cursor:
+        return cursor.execute(SQL["work_by_halt"], values).fetchall()
 
 
 def _ids(rows: Iterable[Any]) -> set[RequestId]:

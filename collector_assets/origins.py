@@ -22,23 +22,21 @@ SQL: Final = statements("origins")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """A row: how often in a row it refused or was not available, and whether it is halted."""
+    """A row: how often in a row it refused, and whether it is halted."""
 
     origin: str
     """scheme://host[:port] (`urls.origin`)."""
-    budget_key: str | None = None
-    refusals: int = 0
-    unavailable: int = 0
-    """Different requests in a row."""
-    unavailable_request: int | None = None
-    halted_at: datetime | None = None
-    halted_reason: str | None = None
+    budget_key: str | None
+    refusals: int
+    """Since the last good page."""
+    halted_at: datetime | None
+    halted_reason: str | None
     """Also of the last halt, after a person resumed it."""
-    halted_by: str | None = None
+    halted_by: str | None
     """The source whose refusal was one too many."""
-    resumed_at: datetime | None = None
-    resumed_reason: str | None = None
-    resumed_by: str | None = None
+    resumed_at: datetime | None
+    resumed_reason: str | None
+    resumed_by: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +44,19 @@ class Look:
     """A glance at the clock and at what is not as it should be."""
 
     now: datetime
-    troubled: frozenset[str]
-    """Origins that have refused, or were not available, since their last good page."""
+    origins: frozenset[str]
+    """That refused since their last good page."""
+    budget_keys: frozenset[str]
+    """Where a request was unavailable since the last good page."""
 
 
 def look(
-    connection: Connection, origins: Collection[str], budget_keys: Collection[str] = (), *, now: datetime | None = None
+    connection: Connection, origins: Collection[str], budget_keys: Collection[str], *, now: datetime | None = None
 ) -> Look:
-    """The database's time, and which of these origins, or of those under these keys, are in trouble; locks nothing."""
+    """The database's time, and what of these is in trouble; locks nothing."""
     values = {"origins": list(origins), "budget_keys": list(budget_keys), "now": now}
-    row: Any = connection.execute(SQL["look_at_origins"], values).fetchone()
-    return Look(now=utc(row[0]), troubled=frozenset(row[1]))
+    row: Any = connection.execute(SQL["look"], values).fetchone()
+    return Look(now=utc(row[0]), origins=frozenset(row[1]), budget_keys=frozenset(row[2]))
 
 
 def locked(connection: Connection, keys: Mapping[str, str]) -> dict[str, Origin]:
@@ -67,13 +67,9 @@ def locked(connection: Connection, keys: Mapping[str, str]) -> dict[str, Origin]
         return {row.origin: row for row in cursor.execute(SQL["lock_origins"], {"origins": names})}
 
 
-def write_counts(connection: Connection, row: Origin) -> None:
-    """Write what is in a row now; the caller holds the lock."""
-    values = {
-        "origin": row.origin, "refusals": row.refusals, "unavailable": row.unavailable,
-        "unavailable_request": row.unavailable_request,
-    }  # fmt: skip
-    connection.execute(SQL["write_counts"], values)
+def count_refusals(connection: Connection, origin: str, refusals: int) -> None:
+    """Write how many are in a row now; the caller holds the lock."""
+    connection.execute(SQL["count_refusals"], {"origin": origin, "refusals": refusals})
 
 
 def halt(connection: Connection, origin: str, *, source: str, reason: str, now: datetime | None = None) -> bool:
@@ -90,7 +86,8 @@ def resume(connection: Connection, origin: str, *, reason: str, by_whom: str, no
 
 def halted(connection: Connection) -> frozenset[str]:
     """Every origin that nothing may be sent to."""
-    return frozenset(str(name) for (name,) in connection.execute(SQL["halted_names"]))
+    rows: list[Any] = connection.execute(SQL["halted_names"]).fetchall()
+    return frozenset(row[0] for row in rows)
 
 
 def listed(connection: Connection) -> list[Origin]:

@@ -13,6 +13,7 @@ from typing import Final
 
 from collector_assets.deposit import Answered, Depositor, Stored
 from collector_assets.holdings import Holdings
+from collector_assets.stops import Stops
 
 MOST_DEPOSITED: Final = 256
 LINGER_S: Final = 0.02
@@ -43,11 +44,13 @@ class Tally:
 class Outbox:
     """Made and used inside the worker's event loop; `store_the_rest` after it has ended."""
 
-    def __init__(self, *, depositor: Depositor, holdings: Holdings, on_deposit: Callable[[], None]) -> None:
+    def __init__(
+        self, *, depositor: Depositor, holdings: Holdings, stops: Stops, on_deposit: Callable[[], None]
+    ) -> None:
         self.tally = Tally()
         self.in_flight = 0
         """Requests under way: with none, no answer is worth waiting for."""
-        self._depositor, self._holdings, self._on_deposit = depositor, holdings, on_deposit
+        self._depositor, self._holdings, self._stops, self._on_deposit = depositor, holdings, stops, on_deposit
         self._waiting: list[Answered] = []
         self._waiting_bytes = 0
         self._depositing = 0
@@ -98,7 +101,9 @@ class Outbox:
         self._waiting_bytes -= sum(map(_size, batch))
         self._depositing = len(batch)
         try:
-            self.tally.add(await asyncio.to_thread(self._depositor.store, batch))
+            stored = await asyncio.to_thread(self._depositor.store, batch)
+            self._stops.settle(stored.halted, stored.closed_for_s)
+            self.tally.add(stored)
         finally:
             self._depositing = 0
             # Renewed until the commit (rule 4); after an error the leases run out and the work is collected again.

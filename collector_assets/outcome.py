@@ -19,6 +19,10 @@ class Policy(StrEnum):
     """failed at once, for inspection; the response is archived where there was one."""
     SKIP = "skip"
     """Not wanted: skipped with this reason."""
+    SNOOZE = "snooze"
+    """Later: put back until the site is ready, without an attempt charged; there is an end to it."""
+    HALT = "halt"
+    """failed at once, and a refusal: `refusal_limit` of them in a row halt the origin for everybody."""
 
 
 class Outcome(StrEnum):
@@ -43,6 +47,7 @@ class Outcome(StrEnum):
     REDIRECT_LOOP = "redirect_loop"
     TOO_MANY_REDIRECTS = "too_many_redirects"
     REFUSED = "refused"
+    BLOCKED = "blocked"
     THROTTLED = "throttled"
     GONE = "gone"
     CLIENT_ERROR = "client_error"
@@ -61,6 +66,8 @@ class Outcome(StrEnum):
     NO_RECORDS = "no_records"
     ALL_REJECTED = "all_rejected"
     # not wanted
+    NOT_YET = "not_yet"
+    UNWANTED = "unwanted"
     OUT_OF_SCOPE = "out_of_scope"
     KNOWN = "known"
 
@@ -75,16 +82,26 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.TIMEOUT: (Policy.RETRY, "silent longer than the read deadline, or not ready by the total deadline"),
     Outcome.TRUNCATED: (Policy.RETRY, "the body ended before its declared end; what came is archived with a mark"),
     Outcome.PROTOCOL_ERROR: (Policy.RETRY, "not HTTP, or a head beyond the limits"),
-    Outcome.UNAVAILABLE: (Policy.RETRY, "502, 503 or 504"),
+    Outcome.UNAVAILABLE: (
+        Policy.RETRY,
+        "502, 503 or 504; with Retry-After, or three requests in a row, it closes the budget key as `throttled` does",
+    ),
     Outcome.EMPTY_BODY: (Policy.RETRY, "status 200 and not one byte"),
     Outcome.TOO_LARGE: (Policy.FAIL, "more than max_bytes; what came is archived with a mark"),
     Outcome.REDIRECT: (Policy.FOLLOW, "301, 302, 303, 307 or 308: archived, and followed as a request of its own"),
     Outcome.REDIRECT_INVALID: (Policy.FAIL, "a redirect without one usable Location"),
     Outcome.REDIRECT_LOOP: (Policy.FAIL, "a redirect to what was sent before in the same chain, with the same cookies"),
     Outcome.TOO_MANY_REDIRECTS: (Policy.FAIL, "more than max_redirects of the source"),
-    Outcome.REFUSED: (Policy.FAIL, "401, 403, 407 or 451: the site says no"),
-    Outcome.THROTTLED: (Policy.FAIL, "429: too fast for the site; backing off comes with issue C"),
-    Outcome.GONE: (Policy.FAIL, "404 or 410"),
+    Outcome.REFUSED: (Policy.HALT, "401, 403, 407 or 451: the site says no"),
+    Outcome.BLOCKED: (
+        Policy.HALT,
+        "a challenge, a block page or a login wall instead of the page, whatever the status; archived, never read",
+    ),
+    Outcome.THROTTLED: (
+        Policy.SNOOZE,
+        "429: the budget key is closed for everybody, as long as Retry-After says or for a growing time",
+    ),
+    Outcome.GONE: (Policy.FAIL, "404 or 410; skipped where the kind says `gone`"),
     Outcome.CLIENT_ERROR: (Policy.FAIL, "another 4xx"),
     Outcome.SERVER_ERROR: (Policy.FAIL, "another 5xx"),
     Outcome.UNEXPECTED_STATUS: (Policy.FAIL, "any other status than 200, such as 204, 206, or 304 unasked"),
@@ -104,6 +121,11 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.DISCOVERY_FAILED: (Policy.FAIL, "discover() raised on the stored page; mended from stored bytes later"),
     Outcome.NO_RECORDS: (Policy.FAIL, "extract() yielded nothing and the kind does not say may_be_empty"),
     Outcome.ALL_REJECTED: (Policy.FAIL, "every record of the page was rejected"),
+    Outcome.NOT_YET: (
+        Policy.SNOOZE,
+        "a status of which the kind says `not_yet`: asked again until the window has closed, then skipped",
+    ),
+    Outcome.UNWANTED: (Policy.SKIP, "a status of which the kind says `skip`"),
     Outcome.OUT_OF_SCOPE: (Policy.SKIP, "a redirect to a host outside the source's scope; it was not followed"),
     Outcome.KNOWN: (Policy.SKIP, "collected before and not to be fetched again"),
 }

@@ -113,6 +113,8 @@ class Lease:
     attempt: int
     """1 for the first attempt."""
     max_attempts: int
+    snoozes: int = 0
+    """Answers so far that said "later" and cost no attempt."""
     kind: str
     lane: str
     url: str

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from collector_assets import frontier, pages, sitemap_links, windows
 from collector_assets.archive import Archive, Exchange, Location
+from collector_assets.conduct import Note
 from collector_assets.contract import SITEMAP, Source
 from collector_assets.database import Database
 from collector_assets.deposit import Answered, Depositor, Judged, Stored, add_found, explain, texts
@@ -49,12 +50,18 @@ class UnfoldingDepositor(Depositor):
 
     def _judge(self, item: Answered, location: Location | None, exchange: Exchange | None) -> Judged:
         judged = super()._judge(item, location, exchange)
-        if item.lease.kind != SITEMAP:
+        if item.lease.kind != SITEMAP or (found := instead_of_a_sitemap(self._source, item)) is None:
             return judged
-        mine = {"request_id": item.lease.request_id, "fence": item.lease.fence}
-        if (found := instead_of_a_sitemap(self._source, item)) is not None:
-            return replace(judged, found=found, result=frontier.Done(**mine))
-        return replace(judged, result=frontier.Fetched(**mine)) if policy(judged.outcome) is Policy.KEEP else judged
+        return replace(judged, found=found)
+
+    def _result(self, item: Judged, note: Note) -> frontier.Result:
+        lease = item.answered.lease
+        mine = {"request_id": lease.request_id, "fence": lease.fence}
+        if lease.kind == SITEMAP and item.found is not None:
+            return frontier.Done(**mine)
+        if lease.kind == SITEMAP and policy(item.outcome) is Policy.KEEP:
+            return frontier.Fetched(**mine)
+        return super()._result(item, note)
 
 
 def instead_of_a_sitemap(source: Source, item: Answered) -> Found | None:

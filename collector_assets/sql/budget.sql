@@ -153,6 +153,27 @@ SET holder = NULL, held_until = NULL, back_at = NULL,
 FROM clock, unnest(%(slots)s::int[], %(fences)s::bigint[], %(ended_ago_s)s::float8[]) AS mine(slot, fence, ended_ago_s)
 WHERE s.budget_key = %(budget_key)s AND s.slot = mine.slot AND s.fence = mine.fence AND s.holder = %(holder)s;
 
+-- name: lock_closings
+-- What these keys remember of trouble, under their locks, in their order.
+SELECT k.budget_key, k.closed_until, k.closed_reason, k.incidents, k.unavailable, k.unavailable_request
+FROM budget_keys AS k WHERE k.budget_key = ANY (%(budget_keys)s::text[])
+ORDER BY k.budget_key
+FOR NO KEY UPDATE;
+
+-- name: write_closing
+-- What a key remembers now.
+UPDATE budget_keys SET
+    closed_until = %(until)s, closed_reason = left(%(reason)s, 500), incidents = %(incidents)s,
+    unavailable = %(unavailable)s, unavailable_request = %(unavailable_request)s
+WHERE budget_key = %(budget_key)s;
+
+-- name: closed_keys
+-- The keys that are closed, and for how many seconds.
+SELECT k.budget_key, extract(epoch FROM k.closed_until - clock.now)::float8
+FROM budget_keys AS k, (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) AS clock
+WHERE k.closed_until > clock.now AND (%(budget_keys)s::text[] IS NULL OR k.budget_key = ANY (%(budget_keys)s::text[]))
+ORDER BY k.budget_key;
+
 -- name: status
 -- Every demand with what its key looks like now, for people.
 WITH clock AS (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now)

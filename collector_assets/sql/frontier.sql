@@ -1,6 +1,8 @@
 -- The frontier: requests of a window and the states they go through. `now` is the database clock unless it is given.
 -- Lock order: the window's row, then requests by id. Whoever adds, admits, claims or sends back holds the window's row;
 -- finishing, renewing and taking back move only leased rows and never raise queued + leased.
+-- What waits for a halted origin is neither admitted nor claimed (rule 9). An origin is the first part of a URL as the
+-- WHATWG parser writes it, so text is enough.
 -- Rows are named by arrays, not by joins: a table whose states change all the time never has the statistics for a good
 -- join, and a bad one is quadratic. A fence belongs to one claim of one request, so two arrays are as good as pairs.
 
@@ -75,13 +77,14 @@ WHERE r.request_id = ANY (ARRAY(
   AND r.state = 'leased' AND r.leased_until <= coalesce(%(now)s::timestamptz, clock_timestamp());
 
 -- name: count_active
--- What counts against the capacity, how much of it is queued work of kinds that this pass does not drain, and how much
--- is leased by somebody who is gone.
+-- What counts against the capacity, how much of it is queued work that this pass does not drain (of other kinds, or for
+-- halted origins), and how much is leased by somebody who is gone.
 SELECT queued.active + leased.active AS active, queued.foreign_queued, leased.expired
 FROM (
     SELECT count(*) AS active,
-        count(*) FILTER (WHERE %(kinds)s::text[] IS NOT NULL AND r.kind <> ALL (%(kinds)s::text[])) AS foreign_queued
+        count(*) FILTER (WHERE r.kind <> ALL (%(kinds)s::text[]) OR substring(coalesce(r.chain ->> 'url', r.url) FROM '^[a-z]+://[^/]+') = ANY (halted.origins)) AS foreign_queued
     FROM requests AS r
+    CROSS JOIN (SELECT array_agg(o.origin) AS origins FROM origins AS o WHERE o.halted_at IS NOT NULL) AS halted
     WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'queued'
 ) AS queued
 CROSS JOIN (
@@ -94,12 +97,15 @@ CROSS JOIN (
 -- name: best_candidates
 -- The best candidates of each lane of each kind.
 SELECT l.kind, l.lane, best.ids, best.priorities
-FROM lanes AS l CROSS JOIN LATERAL (
+FROM lanes AS l
+CROSS JOIN (SELECT array_agg(o.origin) AS origins FROM origins AS o WHERE o.halted_at IS NOT NULL) AS halted
+CROSS JOIN LATERAL (
     SELECT array_agg(b.request_id) AS ids, array_agg(b.priority) AS priorities
     FROM (
         SELECT r.request_id, r.priority FROM requests AS r
         WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.kind = l.kind AND r.lane = l.lane
           AND r.state = 'candidate'
+          AND (halted.origins IS NULL OR substring(coalesce(r.chain ->> 'url', r.url) FROM '^[a-z]+://[^/]+') <> ALL (halted.origins))
         ORDER BY r.priority DESC, r.request_id LIMIT %(count)s
     ) AS b
 ) AS best
@@ -109,13 +115,16 @@ WHERE l.source = %(source)s AND l.window_start = %(window_start)s AND best.ids I
 -- name: best_queued
 -- The best requests of each lane of each kind that may be sent now under one budget key.
 SELECT l.kind, l.lane, best.ids, best.priorities
-FROM lanes AS l CROSS JOIN LATERAL (
+FROM lanes AS l
+CROSS JOIN (SELECT array_agg(o.origin) AS origins FROM origins AS o WHERE o.halted_at IS NOT NULL) AS halted
+CROSS JOIN LATERAL (
     SELECT array_agg(b.request_id) AS ids, array_agg(b.priority) AS priorities
     FROM (
         SELECT r.request_id, r.priority FROM requests AS r
         WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.kind = l.kind AND r.lane = l.lane
           AND r.budget_key = %(budget_key)s AND r.state = 'queued'
           AND (r.not_before IS NULL OR r.not_before <= coalesce(%(now)s::timestamptz, clock_timestamp()))
+          AND (halted.origins IS NULL OR substring(coalesce(r.chain ->> 'url', r.url) FROM '^[a-z]+://[^/]+') <> ALL (halted.origins))
         ORDER BY r.priority DESC, r.request_id LIMIT %(count)s
     ) AS b
 ) AS best
@@ -123,12 +132,14 @@ WHERE l.source = %(source)s AND l.window_start = %(window_start)s AND best.ids I
   AND (%(kinds)s::text[] IS NULL OR l.kind = ANY (%(kinds)s::text[]));
 
 -- name: send_back_foreign
--- Queued work of kinds that this pass does not drain makes room, the least urgent first: a listing never waits behind
--- the details it found.
+-- Queued work that this pass does not drain makes room, the least urgent first: a listing never waits behind the details
+-- it found, nor anything behind a halted origin.
 UPDATE requests AS r SET state = 'candidate'
 WHERE r.window_start = %(window_start)s AND r.state = 'queued' AND r.request_id = ANY (ARRAY(
     SELECT f.request_id FROM requests AS f
-    WHERE f.source = %(source)s AND f.window_start = %(window_start)s AND f.state = 'queued' AND f.kind <> ALL (%(kinds)s::text[])
+    CROSS JOIN (SELECT array_agg(o.origin) AS origins FROM origins AS o WHERE o.halted_at IS NOT NULL) AS halted
+    WHERE f.source = %(source)s AND f.window_start = %(window_start)s AND f.state = 'queued'
+      AND (f.kind <> ALL (%(kinds)s::text[]) OR substring(coalesce(f.chain ->> 'url', f.url) FROM '^[a-z]+://[^/]+') = ANY (halted.origins))
     ORDER BY f.priority, f.request_id DESC LIMIT %(count)s));
 
 -- name: admit_requests
@@ -143,7 +154,7 @@ UPDATE requests AS r SET
     state = 'leased', attempts = r.attempts + 1, fence = nextval('fences'), worker = %(worker)s, not_before = NULL,
     leased_until = coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease)s
 WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.state IS NOT DISTINCT FROM 'queued'
-RETURNING r.request_id, r.fence, r.attempts AS attempt, r.max_attempts, r.kind, r.lane, r.url, r.budget_key, r.method, r.body,
+RETURNING r.request_id, r.fence, r.attempts AS attempt, r.max_attempts, r.snoozes, r.kind, r.lane, r.url, r.budget_key, r.method, r.body,
     r.headers, r.hints, r.entity, r.depth, r.referrer, r.leased_until, r.chain, r.barren, r.above;
 
 -- name: write_turns
@@ -175,6 +186,7 @@ UPDATE requests AS r SET
     outcome = coalesce(%(outcome)s, r.outcome),
     reason = CASE WHEN %(outcome)s::text IS NULL THEN r.reason ELSE left(%(reason)s, 500) END,
     attempts = r.attempts - %(gives_back)s::integer,
+    snoozes = r.snoozes + %(snoozes)s::integer,
     not_before = CASE WHEN %(is_retry)s AND r.attempts >= r.max_attempts THEN NULL
         ELSE coalesce(%(now)s::timestamptz, clock_timestamp()) + %(wait)s::interval END,
     finished_at = CASE WHEN %(state)s IN ('done', 'failed', 'skipped') OR (%(is_retry)s AND r.attempts >= r.max_attempts)
@@ -230,35 +242,50 @@ GROUP BY r.kind, r.state, r.failed_phase, r.outcome
 ORDER BY r.kind, r.state, r.failed_phase, r.outcome;
 
 -- name: outlook
--- What is left to fetch of these kinds, how many candidates may be admitted, and when the next thing happens by itself.
-SELECT
-    (SELECT count(*) FROM requests AS r WHERE r.source = w.source AND r.window_start = w.window_start AND r.state = 'candidate'
-        AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[])))
-      + q.mine + (SELECT count(*) FROM requests AS r
-        WHERE r.source = w.source AND r.window_start = w.window_start AND r.state = 'leased'
-        AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))) AS to_fetch,
-    greatest(0, w.capacity - q.mine - l.leased) AS room,
+-- What is left to fetch of these kinds, how much of it waits for halted origins, how many candidates may be admitted, and
+-- when the next thing happens by itself.
+SELECT c.mine + q.mine + l.mine AS to_fetch,
+    CASE WHEN halted.origins IS NULL THEN 0 ELSE q.halted + (SELECT count(*) FROM requests AS r
+        WHERE r.source = w.source AND r.window_start = w.window_start AND r.state = 'candidate'
+        AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
+        AND substring(coalesce(r.chain ->> 'url', r.url) FROM '^[a-z]+://[^/]+') = ANY (halted.origins)) END AS halted,
+    greatest(0, w.capacity - (q.mine - q.halted) - l.leased) AS room,
     extract(epoch FROM least(q.next_due_at, l.next_expiry_at) - t.now)::double precision AS next_due_in
 FROM windows AS w
 CROSS JOIN LATERAL (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) AS t
+CROSS JOIN (SELECT array_agg(o.origin) AS origins FROM origins AS o WHERE o.halted_at IS NOT NULL) AS halted
 CROSS JOIN LATERAL (
-    SELECT count(*) AS mine, min(r.not_before) FILTER (WHERE r.not_before > t.now) AS next_due_at
-    FROM requests AS r WHERE r.source = w.source AND r.window_start = w.window_start AND r.state = 'queued'
+    SELECT count(*) AS mine FROM requests AS r
+    WHERE r.source = w.source AND r.window_start = w.window_start AND r.state = 'candidate'
       AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
+) AS c
+CROSS JOIN LATERAL (
+    SELECT count(*) AS mine, count(*) FILTER (WHERE NOT r.is_open) AS halted,
+        min(r.not_before) FILTER (WHERE r.is_open AND r.not_before > t.now) AS next_due_at
+    FROM (
+        SELECT r.not_before, (halted.origins IS NULL OR substring(coalesce(r.chain ->> 'url', r.url) FROM '^[a-z]+://[^/]+') <> ALL (halted.origins)) AS is_open
+        FROM requests AS r WHERE r.source = w.source AND r.window_start = w.window_start AND r.state = 'queued'
+          AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
+    ) AS r
 ) AS q
 CROSS JOIN LATERAL (
-    SELECT count(*) AS leased, min(r.leased_until) FILTER (WHERE r.leased_until > t.now) AS next_expiry_at
+    SELECT count(*) AS leased, min(r.leased_until) FILTER (WHERE r.leased_until > t.now) AS next_expiry_at,
+        count(*) FILTER (WHERE %(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[])) AS mine
     FROM requests AS r WHERE r.source = w.source AND r.window_start = w.window_start AND r.state = 'leased'
 ) AS l
 WHERE w.source = %(source)s AND w.window_start = %(window_start)s;
 
 -- name: due_by_key
 -- What a claim could take now: queued and due, leased by somebody who is gone, or a candidate for which there is room.
+WITH halted AS MATERIALIZED (
+    SELECT array_agg(o.origin) AS origins FROM origins AS o WHERE o.halted_at IS NOT NULL
+)
 SELECT d.budget_key, count(*) FROM (
-    SELECT r.budget_key FROM requests AS r
+    SELECT r.budget_key FROM requests AS r CROSS JOIN halted
     WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'queued'
       AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
       AND (r.not_before IS NULL OR r.not_before <= coalesce(%(now)s::timestamptz, clock_timestamp()))
+      AND (halted.origins IS NULL OR substring(coalesce(r.chain ->> 'url', r.url) FROM '^[a-z]+://[^/]+') <> ALL (halted.origins))
     UNION ALL
     SELECT r.budget_key FROM requests AS r
     WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'leased'
@@ -266,10 +293,20 @@ SELECT d.budget_key, count(*) FROM (
       AND r.leased_until <= coalesce(%(now)s::timestamptz, clock_timestamp())
     UNION ALL
     SELECT c.budget_key FROM (
-        SELECT r.budget_key FROM requests AS r
+        SELECT r.budget_key FROM requests AS r CROSS JOIN halted
         WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state = 'candidate'
           AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
+          AND (halted.origins IS NULL OR substring(coalesce(r.chain ->> 'url', r.url) FROM '^[a-z]+://[^/]+') <> ALL (halted.origins))
         ORDER BY r.kind, r.lane, r.priority DESC, r.request_id LIMIT %(room)s -- along candidates_by_lane, no further
     ) AS c
 ) AS d
 GROUP BY d.budget_key ORDER BY d.budget_key;
+
+-- name: work_by_halt
+-- What waits for each halted origin, the one that holds up most first.
+SELECT o.origin, o.halted_at, o.halted_reason AS reason, count(*) AS requests
+FROM requests AS r JOIN origins AS o ON o.halted_at IS NOT NULL AND o.origin = substring(coalesce(r.chain ->> 'url', r.url) FROM '^[a-z]+://[^/]+')
+WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state IN ('candidate', 'queued')
+  AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
+GROUP BY o.origin
+ORDER BY count(*) DESC, o.origin;

@@ -1,12 +1,12 @@
 -- Origins as they treat us: refusals in a row, halts, who resumed them (rule 9). `now` is the database clock unless it is
 -- given. Lock order: after the rows of budget keys, before requests, by origin.
 
--- name: look_at_origins
--- The time, and which of these origins, or of those under these budget keys, are in trouble: usually none.
-SELECT coalesce(%(now)s::timestamptz, clock_timestamp()), ARRAY(
-    SELECT o.origin FROM origins AS o
-    WHERE (o.origin = ANY (%(origins)s::text[]) OR o.budget_key = ANY (%(budget_keys)s::text[]))
-      AND (o.refusals > 0 OR o.unavailable > 0));
+-- name: look
+-- The time, and which of these origins have refused, which of these keys had an unavailable request, since the last good
+-- page: usually none.
+SELECT coalesce(%(now)s::timestamptz, clock_timestamp()),
+    ARRAY(SELECT o.origin FROM origins AS o WHERE o.origin = ANY (%(origins)s::text[]) AND o.refusals > 0),
+    ARRAY(SELECT k.budget_key FROM budget_keys AS k WHERE k.budget_key = ANY (%(budget_keys)s::text[]) AND k.unavailable > 0);
 
 -- name: note_origins
 -- Make sure that they have a row, which knows its budget key.
@@ -18,16 +18,15 @@ ON CONFLICT (origin) DO UPDATE SET budget_key = excluded.budget_key
 
 -- name: lock_origins
 -- Wait until nobody else decides about them, in the order of their names.
-SELECT o.origin, o.budget_key, o.refusals, o.unavailable, o.unavailable_request, o.halted_at, o.halted_reason, o.halted_by,
+SELECT o.origin, o.budget_key, o.refusals, o.halted_at, o.halted_reason, o.halted_by,
     o.resumed_at, o.resumed_reason, o.resumed_by
 FROM origins AS o WHERE o.origin = ANY (%(origins)s::text[])
 ORDER BY o.origin
 FOR NO KEY UPDATE;
 
--- name: write_counts
--- What is in a row now.
-UPDATE origins SET refusals = %(refusals)s, unavailable = %(unavailable)s, unavailable_request = %(unavailable_request)s
-WHERE origin = %(origin)s;
+-- name: count_refusals
+-- How many are in a row now.
+UPDATE origins SET refusals = %(refusals)s WHERE origin = %(origin)s AND refusals <> %(refusals)s;
 
 -- name: halt_origin
 -- Nothing is sent to it until a person resumes it; the first to say so is kept.
@@ -49,7 +48,7 @@ SELECT o.origin FROM origins AS o WHERE o.halted_at IS NOT NULL ORDER BY o.origi
 
 -- name: list_origins
 -- Every origin that was ever in trouble, the halted first.
-SELECT o.origin, o.budget_key, o.refusals, o.unavailable, o.unavailable_request, o.halted_at, o.halted_reason, o.halted_by,
+SELECT o.origin, o.budget_key, o.refusals, o.halted_at, o.halted_reason, o.halted_by,
     o.resumed_at, o.resumed_reason, o.resumed_by
 FROM origins AS o
 ORDER BY o.halted_at IS NULL, o.origin;

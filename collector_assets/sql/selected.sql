@@ -56,6 +56,6 @@ FOR NO KEY UPDATE;
 -- lease is its holder's. The outcome goes, or `mend` would take an old one for news; the intervention keeps it.
 UPDATE requests AS r SET
     state = 'candidate', failed_phase = NULL, outcome = NULL, reason = NULL, not_before = NULL, finished_at = NULL,
-    max_attempts = r.attempts + %(attempts)s, intervention_id = %(intervention)s
+    max_attempts = r.attempts + %(attempts)s, snoozes = 0, intervention_id = %(intervention)s
 WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[])
   AND r.state IN ('fetched', 'done', 'failed', 'skipped');

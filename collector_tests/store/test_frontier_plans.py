@@ -47,15 +47,16 @@ VALUES: dict[str, dict[str, Any]] = {
     "write_turns": SCOPE | {"turns": "{}"},
     "lock_leases": LEASES,
     "renew_leases": LEASES,
-    "finish_requests": LEASES | ENDING | {"is_retry": False, "gives_back": False},
+    "finish_requests": LEASES | ENDING | {"is_retry": False, "gives_back": False, "snoozes": False},
     "move_requests": LEASES | {"chains": ["{}"], "budget_keys": [KEY], "reasons": ["302"]},
     "lock_readable": LEASES,
     "mark_read": LEASES | ENDING,
     "count_requests": SCOPE,
     "outlook": SCOPE,
     "due_by_key": SCOPE | {"room": 100},
+    "work_by_halt": SCOPE,
 }
-READS_THE_WINDOW = {"count_requests"}
+READS_THE_WINDOW = {"count_requests", "work_by_halt"}
 BY_PRIMARY_KEY = {"admit_requests", "claim_requests"}
 
 FILL = """

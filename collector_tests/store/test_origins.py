@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from collector_assets import origins
 from collector_assets.database import Database
 from collector_tests.fixtures.frontier import KEY
@@ -13,19 +11,22 @@ SHOP, API = f"http://{KEY}:8765", f"http://api.{KEY}:8765"
 
 def test_what_was_never_in_trouble_has_no_row(database: Database) -> None:
     with database.transaction() as connection:
-        assert origins.look(connection, [SHOP], [KEY]).troubled == set()
+        seen = origins.look(connection, [SHOP], [KEY])
+        assert (seen.origins, seen.budget_keys) == (set(), set())
         assert origins.listed(connection) == []
         assert origins.halted(connection) == set()
 
 
-def test_trouble_is_seen_by_origin_and_by_budget_key(database: Database) -> None:
+def test_trouble_of_origins_and_of_budget_keys_is_seen_at_a_glance(database: Database) -> None:
     with database.transaction() as connection:
-        row = origins.locked(connection, {SHOP: KEY})[SHOP]
-        origins.write_counts(connection, replace(row, refusals=2))
+        assert origins.locked(connection, {SHOP: KEY})[SHOP].refusals == 0
+        origins.count_refusals(connection, SHOP, 2)
+        connection.execute("INSERT INTO budget_keys (budget_key, per, unavailable) VALUES (%s, 'domain', 1)", [KEY])
     with database.transaction() as connection:
-        assert origins.look(connection, [SHOP]).troubled == {SHOP}
-        assert origins.look(connection, [API], [KEY]).troubled == {SHOP}
-        assert origins.look(connection, [API]).troubled == set()
+        seen = origins.look(connection, [SHOP, API], [KEY, "other.localhost"])
+        assert (seen.origins, seen.budget_keys) == ({SHOP}, {KEY})
+        seen = origins.look(connection, [API], [])
+        assert (seen.origins, seen.budget_keys) == (set(), set())
         assert origins.locked(connection, {SHOP: KEY})[SHOP].refusals == 2
 
 

@@ -261,7 +261,6 @@ def test_cron_line_is_judged_before_dagster_sees_it(line: str, is_right: bool) -
         ({"kinds": {"detail": Kind(extract=extract, refetch="once")}, **LONG}, "C"),
         ({"kinds": {"detail": Kind(extract=extract, refetch=days(30))}, **LONG}, "C"),
         ({"kinds": {"detail": Kind(extract=extract, stop_after_known=20)}, **LONG}, "C"),
-        ({"kinds": {"detail": Kind(extract=extract, on_status={404: "gone"})}, **LONG}, "C"),
         ({"kinds": {"detail": Kind(extract=extract, fetcher="browser")}, **LONG}, "D"),
     ],
 )

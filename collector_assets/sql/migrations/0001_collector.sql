@@ -52,6 +52,7 @@ CREATE TABLE requests (
     reason        text,
     attempts      integer     NOT NULL DEFAULT 0,
     max_attempts  integer     NOT NULL,
+    snoozes       integer     NOT NULL DEFAULT 0 CHECK (snoozes >= 0), -- answers that cost no attempt: "later"
     not_before    timestamptz,
     fence         bigint,                               -- of the newest claim
     worker        text,
@@ -118,8 +119,12 @@ CREATE TABLE trails (
 CREATE TABLE budget_keys (
     budget_key     text        PRIMARY KEY,
     per            text        NOT NULL CHECK (per IN ('domain', 'host')),
-    closed_until   timestamptz,                         -- Retry-After, back-off (issue C)
-    closed_reason  text
+    closed_until   timestamptz,                         -- nothing is sent before, by nobody (rule 9)
+    closed_reason  text        CHECK (length(closed_reason) <= 500),
+    incidents      integer     NOT NULL DEFAULT 0 CHECK (incidents >= 0),   -- closings in a row: how far it backs off
+    unavailable    integer     NOT NULL DEFAULT 0 CHECK (unavailable >= 0), -- different requests in a row
+    unavailable_request bigint,                         -- the last of these
+    CONSTRAINT closing_says_why CHECK (closed_until IS NULL OR closed_reason IS NOT NULL)
 );
 
 -- What each source asks of a key; the effective gap is the greatest, the slots the fewest, of the live ones.
@@ -168,9 +173,7 @@ CREATE TABLE budget_waiters (
 CREATE TABLE origins (
     origin               text        PRIMARY KEY,
     budget_key           text,
-    refusals             integer     NOT NULL DEFAULT 0 CHECK (refusals >= 0),    -- in a row; a good page ends the row
-    unavailable          integer     NOT NULL DEFAULT 0 CHECK (unavailable >= 0), -- different requests in a row
-    unavailable_request  bigint,                        -- the last of these
+    refusals             integer     NOT NULL DEFAULT 0 CHECK (refusals >= 0), -- in a row; a good page ends the row
     halted_at            timestamptz,                   -- nothing is sent from here on, by nobody (rule 9)
     halted_reason        text        CHECK (length(halted_reason) <= 500),
     halted_by            text,                          -- the source whose refusal was one too many
@@ -183,7 +186,6 @@ CREATE TABLE origins (
     CONSTRAINT halt_says_why CHECK (halted_at IS NULL OR halted_reason IS NOT NULL)
 );
 CREATE INDEX halted_origins ON origins (origin) WHERE halted_at IS NOT NULL;
-CREATE INDEX origins_by_budget_key ON origins (budget_key);
 
 -- One archived response: where its WARC record is, and what it was.
 CREATE TABLE pages (

@@ -1,0 +1,71 @@
+"""What one worker knows it may not send to: halted origins, closed budget keys (rule 9).
+
+The database decides; this is what the worker has heard of it, from its own deposits at once and from its heartbeat
+within a second. An answer that closes a key stops the worker itself before it is deposited.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from collector_assets import urls
+
+
+class Stops:
+    """Shared by the worker's loop, the thread that deposits and the heartbeat's.
+
+    Safe without a lock: what others read is replaced, never changed. What was read from the database before this worker
+    wrote something newer is told by its `mark` and ignored; the next reading is a second away.
+    """
+
+    def __init__(self) -> None:
+        self.halted: frozenset[str] = frozenset()
+        self.mark = 0
+        self._closed: Mapping[str, float] = {}
+        """Until which `time.monotonic()`, as the database says."""
+        self._held: Mapping[str, float] = {}
+        """The same, as answers say that are not deposited yet."""
+
+    # --- Asking ------------------------------------------------------------------------------------------------------
+
+    def forbid(self, url: str) -> bool:
+        """Whether the URL's origin is halted."""
+        return bool(self.halted) and urls.origin(url) in self.halted
+
+    def closed_for_s(self, budget_key: str) -> float:
+        """Seconds until the key is open; 0 when it is."""
+        if not self._closed and not self._held:
+            return 0.0
+        until = max(self._closed.get(budget_key, 0.0), self._held.get(budget_key, 0.0))
+        return max(0.0, until - time.monotonic())
+
+    # --- Learning ----------------------------------------------------------------------------------------------------
+
+    def hold(self, budget_key: str, for_s: float) -> None:
+        """An answer closes the key; until it is deposited nobody else knows."""
+        self._held = {**self._held, budget_key: time.monotonic() + for_s}
+
+    def settle(self, halted: frozenset[str], closed_for_s: Mapping[str, float]) -> None:
+        """What a deposit has written."""
+        if not halted and not closed_for_s:
+            return
+        self.mark += 1
+        self.halted |= halted
+        self._closed = {**self._closed, **_until(closed_for_s)}
+        self._held = {key: until for key, until in self._held.items() if key not in closed_for_s}
+
+    def learn_halted(self, halted: frozenset[str], mark: int) -> None:
+        """Every halted origin, read from the database after `mark`."""
+        if mark == self.mark:
+            self.halted = halted
+
+    def learn_closed(self, closed_for_s: Mapping[str, float], mark: int) -> None:
+        """Keys that were looked at, and for how long each is closed (0: it is open), read after `mark`."""
+        if mark == self.mark:
+            self._closed = {**self._closed, **_until(closed_for_s)}
+
+
+def _until(closed_for_s: Mapping[str, float]) -> dict[str, float]:
+    now = time.monotonic()
+    return {key: now + for_s for key, for_s in closed_for_s.items()}
