@@ -103,7 +103,7 @@ def _sensors(
 def _installation(settings: Settings) -> Installation:
     return Installation(
         dsn=lambda: _dsn(settings),
-        archive_folder=settings.archive_folder.absolute(),
+        archive=settings.archive_location,
         user_agent=settings.user_agent,
         demo_site=settings.demo_site,
         require_contact=settings.require_contact,

@@ -312,7 +312,7 @@ class Desk:
     async def _claim(self) -> None:
         count = self._claim_size()
         try:
-            claimed = await self._shift.transact(lambda connection: self._claim_now(connection, count))
+            claimed = await asyncio.to_thread(self._claim_held, count)
             self._shift.holdings.take(claimed)
             self._leases.extend(claimed)
             self._is_dry = len(claimed) < count
@@ -321,6 +321,12 @@ class Desk:
             raise
         finally:
             self._claiming = None
+
+    def _claim_held(self, count: int) -> list[Lease]:
+        """What is claimed, and what is held of it already; the archive is asked when the transaction is over."""
+        with self._shift.database.transaction() as connection:
+            claimed = self._claim_now(connection, count)
+        return self._shift.earlier.held(claimed)
 
     def _claim_now(self, connection: Connection, count: int) -> list[Lease]:
         source = self._shift.source

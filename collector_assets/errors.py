@@ -21,7 +21,8 @@
     │   └── VerdictRefused         the window's newest verdict is not a pass
     ├── Unavailable              may work again by itself; a retry makes sense
     │   ├── DatabaseUnreachable
-    │   └── InputUnavailable       rows that a window starts from cannot be read now
+    │   ├── InputUnavailable       rows that a window starts from cannot be read now
+    │   └── ArchiveUnreachable     the object store does not answer
     └── BrokenRecord             stored bytes are not what the index says
 
 Expected ends of one attempt (a 404, a timeout) are not errors but outcomes: `outcome.py`.
@@ -117,10 +118,10 @@ class DatabaseTooOld(Unusable):
 
 
 class ArchiveUnwritable(Unusable):
-    """The archive's folder cannot be written."""
+    """The archive cannot be written."""
 
     def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"archive {path}: {problem}; set COLLECTOR_ARCHIVE to a writable folder")
+        super().__init__(f"archive {path}: {problem}; set COLLECTOR_ARCHIVE to a writable folder or bucket")
         self.path = path
 
 
@@ -168,6 +169,10 @@ class InputUnavailable(Unavailable):
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"input {name!r}: {problem}")
         self.name = name
+
+
+class ArchiveUnreachable(Unavailable):
+    """The object store of the archive does not answer; no credentials in the message."""
 
 
 class BrokenRecord(CollectorError):

@@ -19,7 +19,7 @@ from collector_assets.archive import Archive
 from collector_assets.columns import Unfit
 from collector_assets.contract import Source
 from collector_assets.decoding import DecodingError
-from collector_assets.errors import BrokenRecord
+from collector_assets.errors import BrokenRecord, Unavailable
 from collector_assets.outcome import Outcome
 from collector_assets.page import Location, Page
 from collector_assets.pages import StoredPage
@@ -122,6 +122,8 @@ class Extraction:
                     tally.flags = page.flags_seen
                     origin = _origin(stored, tally.flags)
                 yield Candidate(origin=origin, ordinal=ordinal, values=values)
+        except Unavailable:  # the archive does not answer: that says nothing of the page
+            raise
         except DecodingError as error:
             tally.failed = _Failed(outcome=error.outcome, reason=error.reason)
         except BrokenRecord as error:

@@ -35,13 +35,23 @@ class EarlierPages:
         self._has_any: bool | None = None if source.conditional else False
 
     def of(self, connection: Connection, leases: Sequence[Lease]) -> list[Lease]:
-        """The leases, those that may be compared with the page to compare with. One statement at most."""
+        """The leases, those that may be compared with the page to compare with. One statement at most.
+
+        Whether the archive still has the bytes is for `held` to say: it may ask an object store, so outside of any
+        transaction.
+        """
         asking = [lease.request_id for lease in leases if _may_ask(lease)]
         if not asking or not self._found_any(connection):
             return list(leases)
         found = pages.earlier(connection, self._window_start, asking)
-        held = {request_id: page for request_id, page in found.items() if self._archive.holds(page.location)}
-        return [replace(lease, earlier=held.get(lease.request_id)) for lease in leases]
+        return [replace(lease, earlier=found.get(lease.request_id)) for lease in leases]
+
+    def held(self, leases: Sequence[Lease]) -> list[Lease]:
+        """The leases; what the archive does not have any more is asked for plainly."""
+        return [
+            replace(lease, earlier=None) if lease.earlier and not self._archive.holds(lease.earlier.location) else lease
+            for lease in leases
+        ]
 
     def _found_any(self, connection: Connection) -> bool:
         if self._has_any is None:

@@ -28,8 +28,8 @@ class Settings(BaseSettings):
     """Postgres (>= 15) of the collector; without it the embedded server under `state` is used."""
     dagster_url: SecretStr | None = None
     """Dagster's own storage (`postgresql+psycopg2://…`); set by the embedded mode."""
-    archive: Path | None = None
-    """Folder of the WARC files; `<state>/archive` without it."""
+    archive: str = ""
+    """Where the WARC files are: a folder, or `s3://bucket/prefix`; `<state>/archive` without it."""
     sources: str = ""
     """More source folders, separated by `:`."""
     only: str = ""
@@ -54,8 +54,9 @@ class Settings(BaseSettings):
         return [pattern.strip() for pattern in self.only.split(",") if pattern.strip()]
 
     @property
-    def archive_folder(self) -> Path:
-        return self.archive or self.state / "archive"
+    def archive_location(self) -> str:
+        """A folder, absolute, or the URL of an object store."""
+        return self.archive if "://" in self.archive else str(Path(self.archive or self.state / "archive").absolute())
 
     @property
     def user_agent(self) -> str:

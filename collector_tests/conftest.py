@@ -12,6 +12,7 @@ pytest_plugins = [
     "collector_tests.fixtures.receivers",
     "collector_tests.fixtures.site",
     "collector_tests.fixtures.dagster_dev",
+    "collector_tests.fixtures.object_store",
     "collector_tests.fixtures.stored",
     "collector_tests.fixtures.stranger",
     "collector_tests.fixtures.workers",

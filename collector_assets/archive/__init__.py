@@ -1,17 +1,19 @@
 """The archive: every response as it was received, in WARC files that outlive this program (rules 10 and 11).
 
-`warc.py` is the format, pure; `local.py` keeps the files in a folder; an object store joins behind the same interface
-and the same test suite. What a record says about its page is in `pages.py`, in the database.
+`warc.py` is the format, pure; `local.py` keeps the files in a folder, `object_store.py` as objects in a bucket, behind
+one interface and one test suite; `check.py` says what is wrong with a file. What a record says about its page is in
+`pages.py`, in the database.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from collector_assets.archive.exchange import Exchange, Revisit
 from collector_assets.archive.local import LocalArchive
+from collector_assets.archive.object_store import ObjectStoreArchive
 from collector_assets.page import Location, StoredResponse
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "Exchange",
     "LocalArchive",
     "Location",
+    "ObjectStoreArchive",
     "Revisit",
     "StoredResponse",
     "open_archive",
@@ -60,11 +63,19 @@ class Archive(Protocol):
         """
         ...
 
+    def files(self, under: str = "") -> list[str]:
+        """The WARC files in a folder of the archive, or the one file of that name, relative to the archive."""
+        ...
+
+    def stream(self, file: str) -> BinaryIO:
+        """A file from its beginning, to be closed; `BrokenRecord` when it is not there."""
+        ...
+
     def holds(self, location: Location) -> bool:
         """Whether there is something at that place, cheaply: only `read` says that it is whole."""
         ...
 
 
 def open_archive(location: str) -> Archive:
-    """The archive at a place that `Archive.location` told: a folder, in this release."""
-    return LocalArchive(Path(location))
+    """The archive at a place: a folder, or a URL with a bucket and a prefix in it (`s3://bucket/prefix`)."""
+    return ObjectStoreArchive(location) if "://" in location else LocalArchive(Path(location))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import secrets
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -13,11 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import BinaryIO, Final
 
 from collector_assets import __version__
 from collector_assets.archive import warc
 from collector_assets.archive.exchange import Exchange
+from collector_assets.archive.names import folder_of, new_file, require_inside
 from collector_assets.errors import ArchiveUnwritable, BrokenRecord
 from collector_assets.page import Location, StoredResponse
 
@@ -25,8 +24,6 @@ ROTATE_AT: Final = 2**30
 """Bytes after which a writer starts the next file; what the WARC guidelines advise."""
 OPEN_FILES: Final = 32
 """Files that a reader keeps open."""
-
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]|\A\.")
 
 
 class LocalArchive:
@@ -44,7 +41,7 @@ class LocalArchive:
 
     def writer(self, source: str, window_key: str) -> LocalWriter:
         """A writer whose folder exists and takes files."""
-        folder = PurePosixPath(safe_name(source), safe_name(window_key))
+        folder = folder_of(source, window_key)
         path = self._root / folder
         try:
             make_folders(path)
@@ -71,9 +68,22 @@ class LocalArchive:
             raise BrokenRecord(f"{warc.describe(location)}: the file ends before the record does")
         return warc.read_response(member, location)
 
+    def files(self, under: str = "") -> list[str]:
+        """The WARC files in a folder of the archive, or the one file, by name."""
+        path = self._root / under
+        found = [path] if path.is_file() else sorted(path.rglob("*.warc*"))
+        return [each.relative_to(self._root).as_posix() for each in found if each.is_file()]
+
+    def stream(self, file: str) -> BinaryIO:
+        """A file from its beginning; `BrokenRecord` when it cannot be opened."""
+        require_inside(file)
+        try:
+            return (self._root / file).open("rb")
+        except OSError as error:
+            raise BrokenRecord(f"{file}: {error.strerror}") from error
+
     def _open_anew(self, file: str) -> _Readable:
-        if PurePosixPath(file).is_absolute() or ".." in PurePosixPath(file).parts:
-            raise BrokenRecord(f"{file!r} is not inside the archive")
+        require_inside(file)
         return _Readable(self._root / file)
 
 
@@ -108,24 +118,14 @@ class LocalWriter:
             self._leave_file()
 
     def _append_to(self, file: _Writable, batch: Sequence[Exchange]) -> list[Location]:
-        pieces, locations = [file.unwritten_head], []
-        offset = file.size + len(file.unwritten_head)
-        for exchange in batch:
-            response, request, digest = warc.exchange_records(
-                exchange, warcinfo_id=file.warcinfo_id, response_id=warc.record_id(file.name, offset)
-            )
-            locations.append(
-                Location(
-                    file=file.name, offset=offset, length=len(response), payload_digest=digest, url=exchange.url
-                )
-            )  # fmt: skip
-            pieces += (response, request)
-            offset += len(response) + len(request)
-        write_all(file.descriptor, b"".join(pieces))
+        begin = file.size + len(file.unwritten_head)
+        records, locations = warc.batch_records(batch, file=file.name, begin=begin, warcinfo_id=file.warcinfo_id)
+        written = file.unwritten_head + records
+        write_all(file.descriptor, written)
         os.fsync(file.descriptor)
         if file.unwritten_head:
             sync_folders(file.path.parent, self._root)
-        file.size, file.unwritten_head = offset, b""
+        file.size, file.unwritten_head = file.size + len(written), b""
         return locations
 
     def _file_with_room(self) -> _Writable:
@@ -139,7 +139,7 @@ class LocalWriter:
 
     def _new_file(self) -> _Writable:
         now = datetime.now(UTC)
-        name = f"{now:%Y%m%dT%H%M%S.%fZ}-{os.getpid()}-{secrets.token_hex(4)}.warc.gz"
+        name = new_file(now)
         path = self._root / self._folder / name
         make_folders(path.parent)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -188,13 +188,6 @@ class _Readable:
     def __del__(self) -> None:
         if self.descriptor >= 0:
             os.close(self.descriptor)
-
-
-def safe_name(text: str) -> str:
-    """Text as the name of one folder: never empty, hidden, or a way out of the archive. Not reversible."""
-    if not text:
-        raise ValueError("an empty name cannot be a folder")
-    return _UNSAFE.sub("_", text)
 
 
 def make_folders(folder: Path) -> None:

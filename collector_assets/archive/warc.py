@@ -13,7 +13,7 @@ import base64
 import hashlib
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -61,6 +61,23 @@ def warcinfo_record(*, filename: str, software: str, part_of: str, now: datetime
 def record_id(file: str, offset: int) -> str:
     """The id of the response record at a place of the archive: nothing else is ever written there."""
     return uuid.uuid5(_RECORDS, f"{file}@{offset}").urn
+
+
+def batch_records(
+    batch: Sequence[Exchange], *, file: str, begin: int, warcinfo_id: str
+) -> tuple[bytes, list[Location]]:
+    """The records of a batch as they follow each other in a file from an offset on, and the places of the responses."""
+    pieces, locations, offset = list[bytes](), list[Location](), begin
+    for exchange in batch:
+        response, request, digest = exchange_records(
+            exchange, warcinfo_id=warcinfo_id, response_id=record_id(file, offset)
+        )
+        locations.append(
+            Location(file=file, offset=offset, length=len(response), payload_digest=digest, url=exchange.url)
+        )
+        pieces += (response, request)
+        offset += len(response) + len(request)
+    return b"".join(pieces), locations
 
 
 def exchange_records(exchange: Exchange, *, warcinfo_id: str, response_id: str) -> tuple[bytes, bytes, bytes]:
@@ -218,7 +235,7 @@ def parse_record(record: bytes) -> tuple[dict[str, str], bytes]:
     version, _, lines = head.partition(b"\r\n")
     if not version.startswith(b"WARC/1."):
         raise BrokenRecord("not a WARC record")
-    fields = {name.lower(): value for name, value in _header_lines(lines)}
+    fields = {name.lower(): value for name, value in header_lines(lines)}
     length = fields.get("content-length", "")
     if not length.isascii() or not length.isdigit():
         raise BrokenRecord("a WARC record without a length")
@@ -244,7 +261,7 @@ def parse_response(fields: dict[str, str], block: bytes) -> StoredResponse:
         raise BrokenRecord("a response record without a date") from None
     return StoredResponse(
         status=int(words[1]),
-        headers=tuple(_header_lines(lines)),
+        headers=tuple(header_lines(lines)),
         body=body,
         url=url,
         truncated=fields.get("warc-truncated"),
@@ -253,7 +270,8 @@ def parse_response(fields: dict[str, str], block: bytes) -> StoredResponse:
     )
 
 
-def _header_lines(lines: bytes) -> Iterable[tuple[str, str]]:
+def header_lines(lines: bytes) -> Iterable[tuple[str, str]]:
+    """Names and values of the lines of a head; a line without a colon is passed over."""
     for line in lines.decode("latin-1").split("\r\n"):
         name, colon, value = line.partition(":")
         if colon:

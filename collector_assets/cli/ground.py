@@ -37,7 +37,7 @@ def installation_of(settings: Settings, ground: stack.Stack) -> Installation:
     from collector_assets.graph.resources import Installation
 
     return Installation(
-        dsn=lambda: ground.dsn, archive_folder=settings.archive_folder.absolute(), user_agent=settings.user_agent,
+        dsn=lambda: ground.dsn, archive=settings.archive_location, user_agent=settings.user_agent,
         demo_site=settings.demo_site, require_contact=settings.require_contact,
     )  # fmt: skip
 

@@ -94,7 +94,7 @@ def _raw_pages(source: Source, installation: Installation, locator: str | None) 
         if is_unfinished(status, done):
             yield from checks.of_unfinished(context, source, "raw_pages", status, done)
             return
-        yield dg.MaterializeResult(metadata=metadata.of_collecting(status, done, installation.archive_folder))
+        yield dg.MaterializeResult(metadata=metadata.of_collecting(status, done, installation.archive.location))
         yield from checks.of_collecting(source, status)
 
     return raw_pages

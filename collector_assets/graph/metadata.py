@@ -1,7 +1,7 @@
 """What the UI shows beside a materialization or a check: bounded, never a list per URL (rule 21)."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 import dagster as dg
@@ -113,7 +113,7 @@ def _of_input(read: WindowInput) -> dict[str, Any]:
     return {"input": read.input, "rows": read.row_count, "digest": digest, "read at": f"{read.read_at:%F %T} UTC"}
 
 
-def of_collecting(status: WindowStatus, done: Collected, archive_folder: Path) -> dict[str, Any]:
+def of_collecting(status: WindowStatus, done: Collected, archive: str) -> dict[str, Any]:
     """Pass 2: the window's pages and where their bytes are."""
     pages = status.pages
     return {
@@ -125,7 +125,7 @@ def of_collecting(status: WindowStatus, done: Collected, archive_folder: Path) -
         "good_pages": pages.good,
         "bytes_stored": pages.wire_bytes,
         "warc_files": len(pages.warc_files),
-        "warc_location": dg.MetadataValue.path(_location(archive_folder, pages.warc_files)),
+        "warc_location": dg.MetadataValue.path(_location(archive, pages.warc_files)),
     }
 
 
@@ -176,11 +176,11 @@ def _of_work(done: Collected) -> dict[str, Any]:
     }
 
 
-def _location(folder: Path, files: Sequence[str]) -> str:
-    """The one file, or the folder that the files share."""
-    if len(files) == 1:
-        return str(folder / files[0])
-    return str((folder / files[0]).parent) if files else str(folder)
+def _location(archive: str, files: Sequence[str]) -> str:
+    """The one file, or the folder that the files share; in an object store, their URL."""
+    if not files:
+        return archive
+    return f"{archive}/{files[0] if len(files) == 1 else PurePosixPath(files[0]).parent}"
 
 
 def preview(source: Source, rows: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:

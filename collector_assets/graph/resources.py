@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 
-from collector_assets.archive import Archive, LocalArchive
+from collector_assets.archive import Archive, open_archive
 from collector_assets.contract import Source
 from collector_assets.database import Database, require_current
 from collector_assets.extraction_pool import Helpers
@@ -25,12 +24,12 @@ class Installation:
         self,
         *,
         dsn: Callable[[], str],
-        archive_folder: Path,
+        archive: str,
         user_agent: str,
         demo_site: str,
         require_contact: Callable[[str], None],
     ) -> None:
-        self._dsn, self.archive_folder = dsn, archive_folder
+        self._dsn, self._archive_location = dsn, archive
         self._user_agent, self._demo_site, self._require_contact = user_agent, demo_site, require_contact
         self._ahead: tuple[WindowRow, Ahead] | None = None
 
@@ -43,7 +42,8 @@ class Installation:
 
     @cached_property
     def archive(self) -> Archive:
-        return LocalArchive(self.archive_folder)
+        """Where the WARC files are."""
+        return open_archive(self._archive_location)
 
     def fetcher(self, source: Source) -> Callable[[], Fetcher]:
         """How to make the fetcher of a source, inside its event loop; refuses a nameless visit to the open web."""

@@ -179,7 +179,7 @@ def test_a_304_whose_length_lies_is_read_at_once(hands: Hands) -> None:
 
 def test_what_the_archive_lost_is_asked_for_plainly(hands: Hands) -> None:
     """Rule 10: never when the body is gone."""
-    # Mutation: in EarlierPages.of keep what `holds` does not confirm
+    # Mutation: in EarlierPages.held keep what the archive does not confirm
     hands.whole(QUICK)
     for file in hands.folder.rglob("*.warc.gz"):
         file.unlink()

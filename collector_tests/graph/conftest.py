@@ -16,7 +16,7 @@ from collector_assets.graph.resources import Installation
 def made(dsn: str, folder: Path, demo_site: str = "127.0.0.1:9") -> Installation:
     return Installation(
         dsn=lambda: dsn,
-        archive_folder=folder,
+        archive=str(folder),
         user_agent="collector-tests/0 (demo)",
         demo_site=demo_site,
         require_contact=lambda _: None,

@@ -53,7 +53,7 @@ def test_a_source_on_the_open_web_without_a_contact_sends_nothing(
 ) -> None:
     monkeypatch.delenv("COLLECTOR_CONTACT", raising=False)
     nameless = Installation(
-        dsn=lambda: dsn, archive_folder=tmp_path, user_agent="x", demo_site="127.0.0.1:9",
+        dsn=lambda: dsn, archive=str(tmp_path), user_agent="x", demo_site="127.0.0.1:9",
         require_contact=load_settings().require_contact,
     )  # fmt: skip
     abroad = replace(QUICK, start_urls=("https://books.example/",))

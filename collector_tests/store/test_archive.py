@@ -20,7 +20,16 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 from warcio.recordloader import ArcWarcRecord
 
-from collector_assets.archive import Archive, Exchange, LocalArchive, Location, local, open_archive, warc
+from collector_assets.archive import (
+    Archive,
+    Exchange,
+    LocalArchive,
+    Location,
+    ObjectStoreArchive,
+    local,
+    open_archive,
+    warc,
+)
 from collector_assets.errors import ArchiveUnwritable, BrokenRecord
 
 FETCHED = datetime(2026, 3, 29, 1, 30, 0, 123456, UTC)
@@ -30,10 +39,14 @@ ROOT = Path(__file__).parents[2]
 Reopen = Callable[[], Archive]
 
 
-@pytest.fixture(params=["local"])
+@pytest.fixture(params=["local", "s3", "memory"])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Reopen:
     """Makes the archive under test, again for every "process"; a new implementation joins here."""
-    return {"local": lambda: LocalArchive(tmp_path / "archive")}[request.param]
+    if request.param == "s3":
+        bucket: str = request.getfixturevalue("bucket")
+        return lambda: ObjectStoreArchive(f"{bucket}/some/prefix")
+    here = tmp_path / "archive"
+    return {"local": lambda: LocalArchive(here), "memory": lambda: ObjectStoreArchive(f"memory:/{here}")}[request.param]
 
 
 @pytest.fixture
