@@ -5,7 +5,7 @@ A row is written after its bytes are durable, in the transaction that moves the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 
 from collector_assets import decoding
 from collector_assets.contract import Source
-from collector_assets.database import Connection, statements
+from collector_assets.database import Connection, statements, stream
 from collector_assets.outcome import Outcome
 from collector_assets.page import Location, Page, StoredResponse, header_map, revisited
 from collector_assets.request import Earlier, RequestId
@@ -22,6 +22,7 @@ from collector_assets.storable import clean_text
 from collector_assets.window import Window
 
 SQL: Final = statements("pages")
+PLACES_AT_ONCE: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,16 @@ class StoredPage:
     request_outcome: str | None
     held: Location | None = None
     """Of a revisit: where the bytes are. `location` is then the record that says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a page row points at."""
+
+    page_id: int
+    is_revisit: bool
+    """A revisit record is there, not a response."""
+    location: Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +181,15 @@ def count(connection: Connection, source: str, window_start: datetime) -> PageCo
     assert row is not None  # noqa: S101  an aggregate has one row
     row["warc_files"] = tuple(row["warc_files"])
     return PageCounts(**row)
+
+
+def places(connection: Connection, source: str, window_start: datetime) -> Iterator[Place]:
+    """What every page row of a window points at, by a cursor of the open transaction."""
+    values = {"source": source, "window_start": window_start}
+    for rows in stream(connection, SQL["page_places"], values, at_once=PLACES_AT_ONCE):
+        for page_id, is_revisit, url, file, offset, length, digest in rows:
+            location = Location(file=file, offset=offset, length=length, payload_digest=digest, url=url)
+            yield Place(page_id=page_id, is_revisit=is_revisit, location=location)
 
 
 def has_other_windows(connection: Connection, source: str, window_start: datetime) -> bool:

@@ -66,6 +66,8 @@ class Checked:
     size: int = 0
     records: list[Record] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    stopped_at: int | None = None
+    """Where the file cannot be read any further, if it cannot."""
 
     @property
     def types(self) -> Counter[str]:
@@ -188,6 +190,7 @@ def _of_members(source: _Source, found: Checked) -> Iterator[tuple[int, str]]:
     while head := source.peek(2):
         offset = source.position
         if head != GZIP_MAGIC:
+            found.stopped_at = offset
             yield offset, f"bytes that are no gzip member: {source.peek(20)!r}"
             return
         feed = _Feed(piece for piece in _inflated(source) if piece)
@@ -195,11 +198,13 @@ def _of_members(source: _Source, found: Checked) -> Iterator[tuple[int, str]]:
             record, problems = _record(feed, offset)
             is_alone = feed.is_at_end()
         except _Broken as broken:
+            found.stopped_at = offset
             yield offset, str(broken)
             return
         for message in problems:
             yield offset, message
         if not is_alone:
+            found.stopped_at = offset
             yield offset, f"more than one record in one gzip member: offsets are of no use{REPACKED}"
             return
         if record:
@@ -293,9 +298,8 @@ def _is_moment(text: str) -> bool:
     return moment.utcoffset() is not None and not moment.utcoffset()
 
 
-def repeated(checked: Iterable[Checked]) -> Iterator[Problem]:
-    """Records whose id is that of an earlier one."""
-    seen: set[bytes] = set()
+def repeated(checked: Iterable[Checked], seen: set[bytes]) -> Iterator[Problem]:
+    """Records whose id is that of an earlier one; `seen` keeps the ids from call to call."""
     for each in checked:
         for record in each.records:
             short = hashlib.blake2b(record.record_id.encode(), digest_size=16).digest()

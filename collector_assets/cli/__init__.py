@@ -12,7 +12,18 @@ import sys
 import psycopg
 import typer
 
-from collector_assets.cli import authoring, collecting, exits, exporting, installing, looking, owning, show, watching
+from collector_assets.cli import (
+    archiving,
+    authoring,
+    collecting,
+    exits,
+    exporting,
+    installing,
+    looking,
+    owning,
+    show,
+    watching,
+)
 from collector_assets.errors import CollectorError, Refused, Unavailable
 
 app = typer.Typer(
@@ -21,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Recurring web collection as Dagster assets.",
 )
-for part in (installing, collecting, looking, owning, watching, exporting, authoring):
+for part in (installing, collecting, looking, owning, watching, exporting, authoring, archiving):
     app.add_typer(part.commands)
 
 

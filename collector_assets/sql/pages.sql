@@ -156,3 +156,10 @@ SELECT page_id FROM pages
 WHERE window_start = ANY (%(window_starts)s::timestamptz[]) AND page_id = ANY (%(page_ids)s::bigint[])
 ORDER BY page_id
 FOR KEY SHARE;
+
+-- name: page_places
+-- Where the record of every page of a window is, and what must be found there. After revisit_lost a revisit record is there
+-- that nothing refers to.
+SELECT page_id, revisit_of IS NOT NULL OR outcome = 'revisit_lost', final_url, warc_file, warc_offset, warc_length, payload_digest
+FROM pages
+WHERE source = %(source)s AND window_start = %(window_start)s;

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from collector_assets import collect, discover, process, publish
-from collector_assets.archive import LocalArchive
+from collector_assets.archive import Archive, LocalArchive
 from collector_assets.contract import Budget, Source, replace, seconds
 from collector_assets.database import Database
 from collector_assets.demo import DemoSite
@@ -51,7 +51,7 @@ class Hands:
     folder: Path
 
     @property
-    def archive(self) -> LocalArchive:
+    def archive(self) -> Archive:
         return LocalArchive(self.folder)
 
     def fetcher(self) -> HttpFetcher:

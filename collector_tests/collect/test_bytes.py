@@ -6,9 +6,10 @@ import gzip
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from collector_assets import collect
-from collector_assets.archive import Archive, ArchiveWriter, Exchange, LocalArchive, Location
+from collector_assets.archive import Archive, ArchiveWriter, Exchange, Location
 from collector_assets.contract import Link, replace, seconds
 from collector_assets.page import StoredResponse
 from collector_tests.collect.conftest import QUICK, TODAY, Hands
@@ -55,7 +56,7 @@ def test_bomb_is_a_failed_page_and_costs_no_memory(hands: Hands) -> None:
 class SlowArchive:
     """An archive on a slow disk: the local one, seconds later."""
 
-    under: LocalArchive
+    under: Archive
     seconds: float
 
     @property
@@ -70,6 +71,12 @@ class SlowArchive:
 
     def holds(self, location: Location) -> bool:
         return self.under.holds(location)
+
+    def files(self, under: str = "") -> list[str]:
+        return self.under.files(under)
+
+    def stream(self, file: str) -> BinaryIO:
+        return self.under.stream(file)
 
 
 @dataclass(frozen=True)

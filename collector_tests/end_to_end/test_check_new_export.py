@@ -24,10 +24,11 @@ class Owner:
 
     def types(self, *words: str, exits: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
         """`collector …`, which must end with this code."""
-        done = collector(
-            self.folder, *words, COLLECTOR_DSN=self.hands.database.dsn, COLLECTOR_ARCHIVE=str(self.hands.folder),
-            COLLECTOR_DEMO_SITE=self.hands.site.address, **environment,
-        )  # fmt: skip
+        ours = {
+            "COLLECTOR_DSN": self.hands.database.dsn, "COLLECTOR_ARCHIVE": str(self.hands.folder),
+            "COLLECTOR_DEMO_SITE": self.hands.site.address,
+        }  # fmt: skip
+        done = collector(self.folder, *words, **ours | environment)
         assert done.returncode == exits, done.stderr + done.stdout
         return done
 
