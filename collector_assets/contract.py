@@ -177,10 +177,15 @@ class Kind(Refusing):
     method: str = Field(default="GET", pattern=r"^[A-Z]+$", description="default method of links of this kind")
     headers: Headers = Field(default_factory=dict, description="request headers of this kind, added to the source's")
     refetch: Literal["window", "once"] | timedelta = Field(
-        default="window", description="fetch a known item again: each window, never, or after a time (issue C)"
+        default="window",
+        description="when an item that was fetched in an earlier window is fetched again: in each window, never, or "
+        "after a time (sooner where a sitemap's lastmod or `Link.changed_at` says that it changed); else it is skipped",
     )
     stop_after_known: int | None = Field(
-        default=None, ge=1, description="known items in a row that end a listing chain (issue C)"
+        default=None,
+        ge=1,
+        description="on a kind that lists the newest first: so many known items in a row, up to a listing's end, and "
+        "its links to further listings of its kind are not followed",
     )
     encoding: str | None = Field(
         default=None, description="the charset of pages whose header says another; without it the source's"
@@ -368,7 +373,8 @@ class Source(Refusing):
         default="allow", description="collecting after end + grace: marked late, or refused"
     )
     coverage: Literal["full", "incremental"] = Field(
-        default="full", description="whether a window lists everything; incremental: nothing is ever unseen (issue C)"
+        default="full",
+        description="whether a window shows everything; incremental: what one does not show is not removed",
     )
     session: Session | None = Field(default=None, description="a login before pass 1 (issue C)")
     sitemaps: bool | tuple[str, ...] = Field(
@@ -387,6 +393,7 @@ class Source(Refusing):
         _check_names(self)
         _check_pages(self)
         _check_sitemaps(self)
+        _check_known(self)
         _check_starts(self)
         _check_addresses(self)
         _check_keys(self)
@@ -421,6 +428,11 @@ class Source(Refusing):
     def with_discover(self) -> tuple[str, ...]:
         """Kinds whose pages yield links."""
         return tuple(sorted(name for name, kind in self.kind_map.items() if kind.discover or name == SITEMAP))
+
+    @cached_property
+    def remembered(self) -> tuple[str, ...]:
+        """Kinds whose items are known once they were fetched."""
+        return tuple(sorted(name for name, kind in self._own_kinds.items() if kind.refetch != "window"))
 
     @cached_property
     def with_extract(self) -> tuple[str, ...]:
@@ -615,6 +627,22 @@ def _check_pages(source: Source) -> None:
         raise _wrong(source, "extract", "no kind has extract, so no record can ever come out")
 
 
+def _check_known(source: Source) -> None:
+    for name, kind in source.kinds.items():
+        if kind.refetch != "window" and kind.discover:
+            raise _wrong(source, "kinds", f"{name!r} leads to other pages: it is fetched in each window")
+        if isinstance(kind.refetch, timedelta) and kind.refetch <= timedelta(0):
+            raise _wrong(source, "kinds", f"{name!r}: refetch is not a length of time after which to fetch again")
+        if kind.stop_after_known is not None and not (kind.discover and source.remembered):
+            raise _wrong(
+                source,
+                "kinds",
+                f"{name!r}: stop_after_known is for a kind with discover that leads to kinds with refetch",
+            )
+    if source.remembered and source.coverage == "full":
+        raise _wrong(source, "coverage", 'a window does not show what is known (refetch): say coverage="incremental"')
+
+
 def _check_sitemaps(source: Source) -> None:
     if SITEMAP in source.kinds and source.sitemaps:
         raise _wrong(source, "kinds", f"{SITEMAP!r} is the kind of the sitemaps themselves")
@@ -761,9 +789,6 @@ def _check_built(source: Source) -> None:
     """Refuse what a later issue brings to life, by name."""
     later = {
         "session": source.session is not None,
-        "coverage": source.coverage != "full",
-        "kinds.refetch": any(kind.refetch != "window" for kind in source.kind_map.values()),
-        "kinds.stop_after_known": any(kind.stop_after_known is not None for kind in source.kind_map.values()),
     }  # fmt: skip
     for field, is_used in later.items():
         if is_used:

@@ -22,6 +22,7 @@ from collector_assets import (
     pages,
     redirects,
     rejected_links,
+    remember,
     retry_after,
     revisits,
     sift,
@@ -182,6 +183,9 @@ class Depositor:
         kept = [item for item in judged if item.answered.lease.request_id in applied]
         rows = [self._page_row(item, item.location, note.now, reading) for item in kept if item.location is not None]
         pages.insert(connection, rows)
+        remember.note(
+            connection, self._source, window_start, [(item.answered.lease, item.outcome) for item in kept], note.now
+        )
         new = self._add_found(connection, [item.found for item in kept if item.found is not None])
         return Stored(
             outcomes=Counter(item.outcome.value for item in kept),
@@ -286,7 +290,9 @@ class Depositor:
         try:
             page = fresh_page(item.lease, answer, self._window.window, self._source)
             lease = item.lease
-            return links.of_page(self._source, page, lease.depth, barren=lease.barren, above=lease.above), ""
+            return links.of_page(
+                self._source, page, lease.depth, barren=lease.barren, above=lease.above, known_run=lease.known_run
+            ), ""
         except Exception as error:  # noqa: BLE001  a source's code or a page beyond its limits; one page, not the batch
             return None, explain(error)
 
@@ -379,7 +385,7 @@ def add_found(connection: Connection, source: Source, window: windows.WindowRow,
     The caller holds the window's row. A bound that was reached is marked on the window and stops nothing else.
     """
     start = window.window.start
-    found = sift.sift(connection, source, start, found)
+    found = remember.leave_out(connection, source, window, sift.sift(connection, source, start, found))
     added = frontier.add(
         connection,
         source=source.name,

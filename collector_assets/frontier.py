@@ -98,6 +98,8 @@ def _columns(requests: Sequence[NewRequest]) -> dict[str, list[Any]]:
         "referrers": [_clean(r.referrer) for r in requests],
         "barren": [r.barren for r in requests],
         "above": [r.above for r in requests],
+        "known_runs": [r.known_run for r in requests],
+        "known": [r.is_known for r in requests],
     }
 
 

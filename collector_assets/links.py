@@ -43,6 +43,10 @@ class Found:
     too_deep: int = 0
     flags: tuple[str, ...] = ()
     """What is doubtful about the page that they stand on."""
+    kind: str = ""
+    """Of the page that they were found on."""
+    known_run: int = 0
+    """Of its request."""
     listing: traps.Listing | None = None
     """The page that they were found on, for the guard against traps."""
 
@@ -52,10 +56,12 @@ def of_starts(source: Source, links: Iterable[Link]) -> Found:
     return _sort(source, links, page=None, depth=0)
 
 
-def of_page(source: Source, page: Page, depth: int, *, barren: int = 0, above: bytes | None = None) -> Found:
+def of_page(
+    source: Source, page: Page, depth: int, *, barren: int = 0, above: bytes | None = None, known_run: int = 0
+) -> Found:
     """The requests that a discovered page leads to; runs the source's `discover`, whose errors propagate.
 
-    `barren` and `above` are those of its request.
+    `barren`, `above` and `known_run` are those of its request.
     """
     discover = source.kind_map[page.kind].discover
     if discover is None:
@@ -64,7 +70,7 @@ def of_page(source: Source, page: Page, depth: int, *, barren: int = 0, above: b
     listing = traps.Listing(
         url=page.final_url, body=traps.digest(page.body), barren=barren, above=above, rows=_rows(source, page)
     )
-    return replace(found, listing=listing)
+    return replace(found, listing=listing, kind=page.kind, known_run=known_run)
 
 
 def _rows(source: Source, page: Page) -> bytes:
@@ -132,7 +138,7 @@ def _request(
         budget_key=source.budget_key(address.url), priority=link.priority,
         entity=link.entity and clean_text(link.entity), method=method, body=link.body,
         headers=stored_headers({**source.headers, **kind.headers, **link.headers}),
-        hints=link.hints, depth=depth, referrer=referrer,
+        hints=link.hints, depth=depth, referrer=referrer, changed_at=link.changed_at,
     )  # fmt: skip
 
 

@@ -58,6 +58,8 @@ class Link:
     """Request body."""
     headers: Headers = field(default_factory=dict)
     """Request headers, added to the kind's; values may be Secret."""
+    changed_at: datetime | None = None
+    """When the site says that the page changed last; brings the fetch of a known item forward (`Kind.refetch`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,11 @@ class NewRequest:
     """Listings in a row on the way to it that showed nothing new (`traps.py`)."""
     above: bytes | None = None
     """Digest of the listing that it was found on, where it lies in a folder below."""
+    known_run: int = 0
+    """Known items in a row at the end of the listings on the way to it (`remember.py`)."""
+    changed_at: datetime | None = None
+    is_known: bool = False
+    """Fetched in an earlier window, and not due: it is skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +140,7 @@ class Lease:
     """Where redirects have led so far (`redirects.Chain.stored`)."""
     barren: int = 0
     above: bytes | None = None
+    known_run: int = 0
 
     @property
     def address(self) -> str:

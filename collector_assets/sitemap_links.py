@@ -102,7 +102,7 @@ def _listed(source: Source, entry: sitemap.Entry, base: str, referrer: str, dept
         return RejectedLink(reason="no_sitemap_kind", value=address.url[:200], referrer=referrer)
     if kind == SITEMAP and depth > DEEPEST_SITEMAP:
         return RejectedLink(reason=TOO_DEEP, value=address.url[:200], referrer=referrer)
-    return Link(address.url, kind=kind)
+    return Link(address.url, kind=kind, changed_at=entry.lastmod and entry.lastmod.latest)
 
 
 def _kind_of(source: Source, url: str, *, is_sitemap: bool) -> str | None:

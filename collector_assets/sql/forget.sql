@@ -25,3 +25,5 @@ DELETE FROM freshness WHERE source = %(source)s;
 DELETE FROM freshness_requests WHERE source = %(source)s;
 -- name: forget_alerts
 DELETE FROM alerts WHERE source = %(source)s;
+-- name: forget_known
+DELETE FROM known WHERE source = %(source)s;

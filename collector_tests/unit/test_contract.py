@@ -257,10 +257,6 @@ def test_cron_line_is_judged_before_dagster_sees_it(line: str, is_right: bool) -
     ("changes", "issue"),
     [
         ({"session": Session(login=Link("https://shop.example/login"), proof="a.logout")}, "C"),
-        ({"coverage": "incremental"}, "C"),
-        ({"kinds": {"detail": Kind(extract=extract, refetch="once")}, **LONG}, "C"),
-        ({"kinds": {"detail": Kind(extract=extract, refetch=days(30))}, **LONG}, "C"),
-        ({"kinds": {"detail": Kind(extract=extract, stop_after_known=20)}, **LONG}, "C"),
         ({"kinds": {"detail": Kind(extract=extract, fetcher="browser")}, **LONG}, "D"),
     ],
 )

@@ -45,6 +45,7 @@ CREATE TABLE requests (
     referrer      text,
     barren        integer     NOT NULL DEFAULT 0,       -- listings in a row on the way to it that showed nothing new
     above         bytea,                                -- digest of the listing it was found on, where it is in a folder below
+    known_run     integer     NOT NULL DEFAULT 0,       -- known items in a row at the end of the listings on the way to it
     edition       integer     NOT NULL DEFAULT 1,
     state         text        NOT NULL DEFAULT 'candidate',
     failed_phase  text,
@@ -327,7 +328,7 @@ CREATE TABLE window_inputs (
     FOREIGN KEY (source, window_start) REFERENCES windows ON DELETE CASCADE
 );
 
--- Items that need no second fetch: refetch="once" or every so often (issue C).
+-- Items whose pages are stored, whatever the window; for kinds that say refetch="once", or every so often.
 CREATE TABLE known (
     source        text        NOT NULL,
     kind          text        NOT NULL,
