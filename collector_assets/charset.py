@@ -93,12 +93,25 @@ def decode(body: bytes, content_type: str = "", *, encoding: str | None = None) 
             return _read(body[len(mark) :], marked)
     if encoding and (known := encoding_of(encoding)):
         return _read(body, known)
-    labels = list(_of_header(content_type))
-    declared = _first_known(labels)
-    if not declared and may_have_meta(content_type):
-        declared = _of_xml_declaration(body) if _is_xml(content_type) else of_meta(body)
+    declared = _declared(body, content_type)
     found = _as_declared(body, declared) if declared else _by_evidence(body)
-    return _doubted(found) if not declared and _REPLACED.intersection(labels) else found
+    return _doubted(found) if not declared and _REPLACED.intersection(_of_header(content_type)) else found
+
+
+def sniffed_codec(head: bytes, content_type: str = "", *, encoding: str | None = None) -> str:
+    """The Python codec of a long body, by the same signals as far as its beginning shows them.
+
+    To be used with the error handler "whatwg"; a byte order mark is left to the caller.
+    """
+    marked = next((name for mark, name in _BOMS if head.startswith(mark)), None)
+    known = marked or (encoding and encoding_of(encoding)) or _declared(head, content_type)
+    if known:
+        return _codecs()[known]
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # its last character may be cut
+    except UnicodeDecodeError:
+        return _codecs()[DEFAULT]
+    return "utf-8"
 
 
 def encode(text: str, encoding: str) -> bytes:
@@ -121,6 +134,14 @@ def encoder_of(encoding: str) -> str:
 def codec_of(encoding: str) -> str:
     """The Python codec of an encoding's name, for reading in pieces; without the repairs of `decode`."""
     return _codecs()[encoding]
+
+
+def _declared(body: bytes, content_type: str) -> str | None:
+    if found := _first_known(_of_header(content_type)):
+        return found
+    if not may_have_meta(content_type):
+        return None
+    return _of_xml_declaration(body) if _is_xml(content_type) else of_meta(body)
 
 
 # --- The signals ---------------------------------------------------------------------------------------------------

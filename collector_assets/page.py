@@ -131,7 +131,8 @@ class Page:
         self.hints: Mapping[str, Any] = hints or {}
         """Values seen where the link was found."""
         self._flags = frozenset(flags)
-        self._known_encoding = encoding
+        self.known_encoding = encoding
+        """What the source knows of the encoding, whatever the page declares."""
 
     def open(self) -> BinaryIO:
         """The decoded bytes as a stream."""
@@ -154,7 +155,7 @@ class Page:
 
     @cached_property
     def _decoded(self) -> charset.Text:
-        return charset.decode(self.body, self.headers.get("content-type", ""), encoding=self._known_encoding)
+        return charset.decode(self.body, self.headers.get("content-type", ""), encoding=self.known_encoding)
 
     @property
     def encoding(self) -> str:
@@ -163,7 +164,7 @@ class Page:
 
     def json(self) -> Any:
         """The body as JSON; ValueError when it is not."""
-        if self._known_encoding:
+        if self.known_encoding:
             return json.loads(self.text)
         try:
             return json.loads(self.body)
