@@ -21,6 +21,7 @@ from pydantic_core import ArgsKwargs
 
 from collector_assets import addresses, charset, keys, urls
 from collector_assets.errors import ContractError, NotBuiltYet
+from collector_assets.media import Media
 from collector_assets.page import Page
 from collector_assets.record import Record, Unreadable, attempt
 from collector_assets.request import Link, Secret
@@ -172,6 +173,11 @@ class Kind(Refusing):
     )
     dedupe: Literal["url", "entity"] = Field(
         default="url", description="what makes two requests of this kind the same work"
+    )
+    accepts: tuple[Media, ...] = Field(
+        default=(),
+        description="what a page may be by its first bytes, else by its header: html, xml, json, text (CSV too), pdf, "
+        "image, zip (XLSX too), gzip, binary; empty: anything but markup that is a sealed file, or the reverse",
     )
     may_be_empty: bool = Field(default=False, description="a page without records is fine")
     method: str = Field(default="GET", pattern=r"^[A-Z]+$", description="default method of links of this kind")

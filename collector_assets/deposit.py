@@ -18,6 +18,7 @@ from collector_assets import (
     conduct,
     decoding,
     frontier,
+    html,
     links,
     pages,
     redirects,
@@ -35,6 +36,7 @@ from collector_assets.contract import OnStatus, Source
 from collector_assets.database import Connection, Database
 from collector_assets.errors import BrokenRecord
 from collector_assets.fetch import NoResponse, Response
+from collector_assets.inspection import inspected
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.page import Page, header_map
 from collector_assets.request import Earlier, Lease, NewRequest
@@ -142,6 +144,7 @@ class Depositor:
 
     def store(self, batch: Sequence[Answered]) -> Stored:
         """Archive, then commit; every write carries its fence. An error leaves the batch to its leases' expiry."""
+        batch = [self._inspect(item) for item in batch]
         # Archive before completing: a crash in between costs one fetch, the other order costs a page.
         responses = [item for item in batch if isinstance(item.answer, Response)]
         exchanges = [exchange_of(item.answer, item.lease) for item in responses]
@@ -153,6 +156,23 @@ class Depositor:
         judged = [self._judge(item, *located.get(item.lease.request_id, (None, None))) for item in batch]
         with self._database.transaction() as connection:
             return self._commit(connection, self._with_holders(connection, judged))
+
+    def _inspect(self, item: Answered) -> Answered:
+        """The answer, judged by its bytes too: before it is archived, because a cut one is archived with a mark."""
+        if not isinstance(item.answer, Response):
+            return item
+        kind = self._source.kind_map[item.lease.kind]
+        found = inspected(item.answer, kind, limit=self._source.max_decoded_bytes)
+        answer = self._refreshing(item.lease, found.answer) if found.may_refresh else found.answer
+        return item if answer is item.answer else replace(item, answer=answer)
+
+    def _refreshing(self, lease: Lease, answer: Response) -> Response:
+        """The page as a redirect, where a refresh leads on; one that cannot be followed leaves it the page it is."""
+        if answer.outcome is not Outcome.OK:
+            return answer
+        target = html.refresh_target(fresh_page(lease, answer, self._window.window, self._source))
+        moved = target and replace(answer, outcome=Outcome.REDIRECT, reason=f"refresh to {target}", refresh=target)
+        return moved if moved and isinstance(follow(self._source, lease, moved), redirects.Chain) else answer
 
     def _with_holders(self, connection: Connection, judged: list[Judged]) -> list[Judged]:
         """Keep the bytes that revisits point at; where they were removed meanwhile, ask again."""
@@ -326,7 +346,7 @@ class Depositor:
             location=location,
             body_bytes=len(answer.body),
             truncated=answer.truncated,
-            flags=(),
+            flags=answer.flags,
             late=fetched_at >= self._window.closes_at and not self._window.names_window,
             warc_date=answer.requested_at,
             revisit_of=earlier.page_id if earlier else None,
@@ -367,6 +387,7 @@ def follow(source: Source, asked: Lease | NewRequest, answer: Response) -> redir
         headers=answer.headers,
         now=answer.fetched_at,
         most=source.max_redirects,
+        target=answer.refresh,
     )
     if isinstance(chain, redirects.Chain) and not source.in_scope(urls.host(chain.url)):
         said = f"{answer.status} to {chain.url}, outside the scope"

@@ -42,6 +42,7 @@ class Outcome(StrEnum):
     UNAVAILABLE = "unavailable"
     EMPTY_BODY = "empty_body"
     TOO_LARGE = "too_large"
+    UNEXPECTED_TYPE = "unexpected_type"
     REDIRECT = "redirect"
     REDIRECT_INVALID = "redirect_invalid"
     REDIRECT_LOOP = "redirect_loop"
@@ -80,14 +81,21 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.TLS_ERROR: (Policy.FAIL, "no trustworthy TLS; verification is never switched off"),
     Outcome.CONNECTION_LOST: (Policy.RETRY, "reset or closed before an answer came"),
     Outcome.TIMEOUT: (Policy.RETRY, "silent longer than the read deadline, or not ready by the total deadline"),
-    Outcome.TRUNCATED: (Policy.RETRY, "the body ended before its declared end; what came is archived with a mark"),
+    Outcome.TRUNCATED: (
+        Policy.RETRY,
+        "the body ended before its declared end, or its compressed form did; what came is archived with a mark",
+    ),
     Outcome.PROTOCOL_ERROR: (Policy.RETRY, "not HTTP, or a head beyond the limits"),
     Outcome.UNAVAILABLE: (
         Policy.RETRY,
         "502, 503 or 504; with Retry-After, or three requests in a row, it closes the budget key as `throttled` does",
     ),
-    Outcome.EMPTY_BODY: (Policy.RETRY, "status 200 and not one byte"),
+    Outcome.EMPTY_BODY: (Policy.RETRY, "status 200 and not one byte, compressed or not"),
     Outcome.TOO_LARGE: (Policy.FAIL, "more than max_bytes; what came is archived with a mark"),
+    Outcome.UNEXPECTED_TYPE: (
+        Policy.FAIL,
+        "another type of file than the kind reads (`accepts`), by its first bytes; or markup that is a PDF, an image …",
+    ),
     Outcome.REDIRECT: (Policy.FOLLOW, "301, 302, 303, 307 or 308: archived, and followed as a request of its own"),
     Outcome.REDIRECT_INVALID: (Policy.FAIL, "a redirect without one usable Location"),
     Outcome.REDIRECT_LOOP: (Policy.FAIL, "a redirect to what was sent before in the same chain, with the same cookies"),

@@ -55,7 +55,7 @@ class StoredResponse:
     """Still content-encoded."""
     url: str
     truncated: str | None
-    """length, time or disconnect: the body is not whole."""
+    """length, time, disconnect or unspecified: the body is not whole."""
     fetched_at: datetime
     """By the clock of the machine that fetched it; the page's row has the database's."""
     is_revisit: bool = False
@@ -140,7 +140,10 @@ class Page:
 
     @property
     def flags(self) -> frozenset[str]:
-        """What is doubtful about the bytes: `content_encoding_mislabelled`, `trailing_bytes`, `encoding_suspect`."""
+        """What is doubtful about the bytes.
+
+        `content_encoding_mislabelled`, `content_type_mislabelled`, `trailing_bytes`, `encoding_suspect`.
+        """
         return self._flags | self._decoded.flags
 
     @property

@@ -116,14 +116,14 @@ def standing(asked: Lease | NewRequest) -> Standing:
 def follow(
     chain: Chain, *, status: int, headers: Sequence[tuple[bytes, bytes]], now: datetime, most: int, target: str = ""
 ) -> Chain | Ended:
-    """Where the answer to `chain`'s request leads: by its Location, or to `target` if that is given.
+    """Where the answer to `chain`'s request leads: by its Location, or with a GET to `target` if that is given.
 
     `most`: redirects that one request may follow. `now`: when the answer came.
     """
     address = _address(target or _location(headers), chain.url)
     if isinstance(address, Ended):
         return address
-    moved = _moved(chain, address, status, headers, now)
+    moved = _moved(chain, address, 303 if target else status, headers, now)
     if _digest(moved) in moved.seen:
         return Ended(outcome=Outcome.REDIRECT_LOOP, reason=f"{status} to {address}, where it was before")
     if moved.hops > most:

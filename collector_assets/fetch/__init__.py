@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 from collector_assets.outcome import Outcome
 from collector_assets.request import Secret
 
-Truncated = Literal["length", "time", "disconnect"]
+Truncated = Literal["length", "time", "disconnect", "unspecified"]
 """Why a body is not whole, in the words of WARC-Truncated (WARC 1.1 §5.13)."""
 
 
@@ -63,6 +63,10 @@ class Response:
     ended_at: float
     """`time.monotonic()` at that moment: the gap of the budget counts from here."""
     ip: str | None
+    refresh: str = ""
+    """Where a good page leads by itself, as a redirect would; its outcome is then `redirect`."""
+    flags: tuple[str, ...] = ()
+    """What is doubtful about it, for its page (`Page.flags`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import ssl
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -100,8 +101,9 @@ class _Resolver(AbstractResolver):
 class Connector(aiohttp.TCPConnector):
     """Connections by the egress rule, given out under the permission, once for each attempt."""
 
-    def __init__(self, egress: Egress, connections: int) -> None:
+    def __init__(self, egress: Egress, connections: int, *, trust: ssl.SSLContext | None = None) -> None:
         super().__init__(
+            ssl=trust or True,
             resolver=_Resolver(egress),
             use_dns_cache=False,
             limit=connections,

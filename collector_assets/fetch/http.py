@@ -52,8 +52,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 class HttpFetcher:
     """One pool of connections; of more than `connections` requests at once, the rest wait for a free connection."""
 
-    def __init__(self, *, user_agent: str, egress: Egress, connections: int) -> None:
-        self._egress = egress
+    def __init__(
+        self, *, user_agent: str, egress: Egress, connections: int, trust: ssl.SSLContext | None = None
+    ) -> None:
+        """`trust`: whose certificates are believed, and how; by default the system's."""
+        self._egress, self._trust = egress, trust
         self._identity = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": ACCEPT_ENCODING}
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
@@ -123,7 +126,7 @@ class HttpFetcher:
     def _open(self) -> aiohttp.ClientSession:
         """The session, made at the first request because it belongs to the running loop."""
         self._session = aiohttp.ClientSession(
-            connector=Connector(self._egress, self._connections),
+            connector=Connector(self._egress, self._connections, trust=self._trust),
             headers=self._identity,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -248,6 +251,8 @@ def _too_large(content: bytes, found: str, most: int) -> _Body:
 def _judged(answer: aiohttp.ClientResponse, body: _Body, method: str) -> tuple[Outcome, str]:
     """The status decides; only a 200 is judged by its body."""
     by_status = outcome.of_status(answer.status)
+    if method == "HEAD" and by_status in _OF_THE_PAGE:  # many servers answer HEAD with an error, and GET with the page
+        by_status = Outcome.UNEXPECTED_STATUS
     if by_status is not Outcome.OK:
         location = answer.headers.get("Location") if by_status is Outcome.REDIRECT else None
         said = (str(answer.status), answer.reason, location and f"to {location}", body.reason)
@@ -255,6 +260,25 @@ def _judged(answer: aiohttp.ClientResponse, body: _Body, method: str) -> tuple[O
     if body.outcome is Outcome.OK and not body.content and method != "HEAD":
         return Outcome.EMPTY_BODY, "status 200 without a byte"
     return body.outcome, body.reason
+
+
+_OF_THE_PAGE = frozenset((Outcome.GONE, Outcome.CLIENT_ERROR, Outcome.SERVER_ERROR))
+_UNTRUSTED: Mapping[int, str] = {
+    2: "incomplete chain", 9: "not valid yet", 10: "expired", 18: "self-signed", 19: "self-signed",
+    20: "incomplete chain", 21: "incomplete chain", 62: "for another name", 64: "for another name",
+}  # fmt: skip
+"""What X509_verify_cert says of a certificate (openssl/x509_vfy.h). An issuer that is not known looks like a chain that
+is not complete, and mostly is one."""
+
+
+def _untrusted(error: Exception) -> str:
+    """Why there is no trustworthy TLS: the kind of trouble, then OpenSSL's words."""
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"certificate {_UNTRUSTED.get(cause.verify_code, 'not trusted')}: {cause.verify_message}"
+    reason = getattr(cause, "reason", None) or ""
+    kind = {"WRONG_VERSION_NUMBER": "no TLS", "UNSAFE_LEGACY_RENEGOTIATION_DISABLED": "legacy renegotiation"}
+    return f"{kind.get(reason, 'handshake failed')}: {reason or cause}"
 
 
 _MEANINGS: tuple[tuple[type[Exception], Outcome, str], ...] = (
@@ -281,7 +305,7 @@ def _explained(error: Exception, request: FetchRequest, *, is_sent: bool) -> tup
         return Outcome.PROTOCOL_ERROR, f"not HTTP: {first_line.rstrip(':')}"
     for kind, what, words in _MEANINGS:
         if isinstance(error, kind):
-            return what, words or str(error)
+            return what, words or (_untrusted(error) if what is Outcome.TLS_ERROR else str(error))
     return Outcome.FETCHER_ERROR, f"{type(error).__name__}: {error}"
 
 

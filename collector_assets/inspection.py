@@ -1,0 +1,69 @@
+"""What the bytes of a good answer show that neither its status nor its length does, found before it is archived. Pure.
+
+A transfer that was cut where the compressed form is not whole, although the length agrees, is tried again: found only
+at reading, it would be too late for that. Whatever else cannot be decoded stays good here and fails in reading, because
+a better decoder or a greater limit can read the stored bytes again, with no request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from collector_assets import decoding, media
+from collector_assets.contract import Kind
+from collector_assets.decoding import DecodingError
+from collector_assets.fetch import Response
+from collector_assets.outcome import Outcome
+
+HEAD_OF_A_PAGE: Final = 16_384
+"""Bytes in which a meta refresh is looked for."""
+MISTYPED: Final = "content_type_mislabelled"
+"""Flag: header and first bytes name different types; the bytes were believed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspected:
+    """An answer and what was seen of it."""
+
+    answer: Response
+    may_refresh: bool = False
+    """It is a page that may lead elsewhere by itself; cheap to know, and seldom so."""
+
+
+def inspected(answer: Response, kind: Kind, *, limit: int) -> Inspected:
+    """The answer, judged by its body too where everything else is good; `limit`: decoded bytes."""
+    if answer.outcome is not Outcome.OK or not answer.body:
+        return Inspected(answer=answer)
+    coding = _header(answer, b"content-encoding")
+    try:
+        body = decoding.decode(answer.body, coding, limit=limit).body if coding else answer.body
+    except DecodingError as error:
+        return Inspected(answer=_cut(answer, error) if error.outcome is Outcome.TRUNCATED else answer)
+    if not body:
+        reason = f"status {answer.status} and nothing but {coding}"
+        return Inspected(answer=replace(answer, outcome=Outcome.EMPTY_BODY, reason=reason))
+    return Inspected(answer=_typed(answer, body, kind), may_refresh=_may_refresh(answer, body))
+
+
+def _cut(answer: Response, error: DecodingError) -> Response:
+    reason = f"{error.reason}; {len(answer.body):,} bytes came, as declared"
+    return replace(answer, outcome=Outcome.TRUNCATED, reason=reason, truncated="unspecified")
+
+
+def _typed(answer: Response, body: bytes, kind: Kind) -> Response:
+    content_type = _header(answer, b"content-type")
+    if objection := media.objection(content_type, body, kind.accepts):
+        return replace(answer, outcome=Outcome.UNEXPECTED_TYPE, reason=objection)
+    return replace(answer, flags=(*answer.flags, MISTYPED)) if media.mismatch(content_type, body) else answer
+
+
+def _may_refresh(answer: Response, body: bytes) -> bool:
+    head = body[:HEAD_OF_A_PAGE].lower()
+    return (b"http-equiv" in head and b"refresh" in head) or bool(_header(answer, b"refresh"))
+
+
+def _header(answer: Response, name: bytes) -> str:
+    """The value of a header, repeated ones joined."""
+    found = [value for key, value in answer.headers if key.lower() == name]
+    return b", ".join(found).decode("latin-1") if found else ""
