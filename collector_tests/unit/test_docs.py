@@ -78,11 +78,17 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert set(PAGES) - seen == set(), "link it from README.md or from a page that is linked there"
 
 
-def test_source_files_in_the_readme_are_the_files() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    copies = {match["path"]: match["text"] for match in COPY.finditer(text)}
-    assert "collector_assets/sources/shop.py" in copies
+@every_page
+def test_source_files_in_pages_are_the_files(page: Path) -> None:
+    copies = {match["path"]: match["text"] for match in COPY.finditer(page.read_text("utf-8"))}
+    assert ("collector_assets/sources/shop.py" in copies) is (page.name == "README.md")
     assert copies == {path: (ROOT / path).read_text("utf-8") for path in copies}
+
+
+def test_every_recipe_is_in_the_page_of_recipes() -> None:
+    shown = {match["path"] for match in COPY.finditer((ROOT / "docs" / "recipes.md").read_text("utf-8"))}
+    files = (TESTS / "recipes" / "sources").glob("*.py")
+    assert shown == {str(file.relative_to(ROOT)) for file in files}
 
 
 def test_every_setting_is_in_the_settings_table() -> None:
