@@ -81,7 +81,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
 @every_page
 def test_source_files_in_pages_are_the_files(page: Path) -> None:
     copies = {match["path"]: match["text"] for match in COPY.finditer(page.read_text("utf-8"))}
-    assert ("collector_assets/sources/shop.py" in copies) is (page.name == "README.md")
+    assert ("collector_assets/sources/shop.py" in copies) is (page == ROOT / "README.md")
     assert copies == {path: (ROOT / path).read_text("utf-8") for path in copies}
 
 
