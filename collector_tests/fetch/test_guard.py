@@ -22,6 +22,7 @@ from collector_assets.outcome import Outcome
 from collector_tests.fetch.conftest import USER_AGENT, always, asked, speaking
 
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+CLOSED = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
 HERE = ("127.0.0.1/32",)
 
 
@@ -150,7 +151,7 @@ class TestConnections:
 
     def test_are_not_made_to_where_the_name_points_next(self, run: Run):
         """Rule 13: DNS rebinding. The name is looked up once per connection, and what was judged is what is used."""
-        with speaking(FINE) as server:
+        with speaking(CLOSED) as server:
             port = server.address.rpartition(":")[2]
             url = f"http://shop.example:{port}/"
             rebinding = guard(["127.0.0.1"], ["127.0.0.2"], allow=HERE)

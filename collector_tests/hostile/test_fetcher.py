@@ -79,7 +79,7 @@ def test_a_name_with_such_an_address_beside_a_good_one_is_refused(canary: Canary
 
 def test_a_name_that_answers_so_the_second_time_is_refused(canary: Canary, stranger: Stranger):
     """Rule 13. DNS rebinding: another look-up is another judgement, and none is between that and connecting."""
-    good = stranger.page("/")
+    good = stranger.page("/", Connection="close")
     for ip in ADDRESSES:
         ends = fetched(Resolver([HOME], [ip]).fetcher(), [good, f"http://site.example:{canary.port}/"])
         assert isinstance(ends.pop(good), Response)
