@@ -22,7 +22,7 @@ from pydantic_core import ArgsKwargs
 from collector_assets import addresses, charset, keys, urls
 from collector_assets.errors import ContractError, NotBuiltYet
 from collector_assets.media import Media
-from collector_assets.page import Page
+from collector_assets.page import Page, is_selector
 from collector_assets.record import Record, Unreadable, attempt
 from collector_assets.request import Link, Secret
 from collector_assets.window import Cron, Daily, Hourly, Schedule, Window
@@ -48,6 +48,7 @@ OUR_HEADERS = frozenset({"user-agent", "host", "connection", "content-length", "
 Discover = Callable[[Page], Iterable[Link]]
 Extract = Callable[[Page], Iterable["Mapping[str, Any] | Record"]]
 Combine = Callable[[str, list[Any]], Mapping[str, Any]]
+SoftGone = Callable[[Page], bool]
 Start = Callable[[Window, Mapping[str, Any]], Iterable[Link]]
 Headers = Mapping[str, str | Secret]
 OnStatus = Literal["gone", "not_yet", "fail", "skip"]
@@ -299,6 +300,11 @@ class Source(Refusing):
     max_depth: int = Field(
         default=1_000, ge=1, description="links followed from a start; reaching it stops discovery (bound_reached)"
     )
+    soft_gone: str | SoftGone | None = Field(
+        default=None,
+        description="what a page of an item that is not there looks like, with status 200: a CSS selector, "
+        'like "h1.not-found" or "h1:lexbor-contains(\'not found\')", or (Page) -> bool',
+    )
     max_barren: int | None = Field(
         default=20,
         ge=2,
@@ -403,6 +409,7 @@ class Source(Refusing):
         _check_starts(self)
         _check_addresses(self)
         _check_keys(self)
+        _check_soft_gone(self)
         _check_headers(self)
         _check_encodings(self)
         _check_records(self)
@@ -712,6 +719,11 @@ def _check_keys(source: Source) -> None:
             raise _wrong(source, "keys", f"{pattern!r} is not the name of a query parameter")
     if source.keys.hash_routes and all(kind.fetcher == "http" for kind in source.kind_map.values()):
         raise _wrong(source, "keys", "hash_routes needs a kind with a browser: what stands behind # is never sent")
+
+
+def _check_soft_gone(source: Source) -> None:
+    if isinstance(source.soft_gone, str) and not is_selector(source.soft_gone):
+        raise _wrong(source, "soft_gone", f"{source.soft_gone!r} is not a CSS selector")
 
 
 def _check_headers(source: Source) -> None:

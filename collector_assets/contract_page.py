@@ -36,6 +36,7 @@ PARTS: Final = (Source, Kind, FromQuery, FromFile, FromSource, Keys, Budget, Exp
 ALIASES: Final = {
     "Discover": "(Page) -> Iterable[Link]",
     "Extract": "(Page) -> Iterable[Mapping | Record]",
+    "SoftGone": "(Page) -> bool",
     "Combine": "(entity, rows) -> Mapping",
     "Start": "(Window, inputs) -> Iterable[Link]",
     "Headers": "Mapping[str, str | Secret]",

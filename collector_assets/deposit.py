@@ -27,6 +27,7 @@ from collector_assets import (
     retry_after,
     revisits,
     sift,
+    soft_gone,
     urls,
     windows,
 )
@@ -121,6 +122,8 @@ class Judged:
     @property
     def of_page(self) -> Outcome:
         """The page's own outcome: a good page whose discovery failed is still a good page."""
+        if self.outcome in (Outcome.SOFT_GONE, Outcome.GONE_CONFIRMED):
+            return Outcome.SOFT_GONE
         is_told = self.declared is not None or self.outcome is Outcome.REVISIT_LOST
         return self.outcome if is_told else outcome_of(self.answered)
 
@@ -186,8 +189,17 @@ class Depositor:
         reason = f"unchanged since an earlier fetch, but {why}"
         return replace(item, outcome=Outcome.REVISIT_LOST, reason=reason, found=None, is_revisit=False)
 
+    def _confirmed(self, connection: Connection, judged: list[Judged]) -> list[Judged]:
+        """What said "gone" on another day too, and nothing else in between, is gone."""
+        saying = {item.answered.lease.url for item in judged if item.outcome is Outcome.SOFT_GONE}
+        if not saying:
+            return judged
+        since = pages.soft_gone_since(connection, self._source.name, saying, soft_gone.ANOTHER_DAY)
+        return [_told_twice(item, since) if item.outcome is Outcome.SOFT_GONE else item for item in judged]
+
     def _commit(self, connection: Connection, judged: list[Judged]) -> Stored:
         row, window_start = self._window, self._window.window.start
+        judged = self._confirmed(connection, judged)
         found = [item.found for item in judged if item.found is not None]
         if found:
             windows.lock(connection, row.source, window_start)
@@ -224,6 +236,8 @@ class Depositor:
 
     def _judge(self, item: Answered, location: Location | None, exchange: Exchange | None) -> Judged:
         outcome, reason, found, chain = outcome_of(item), item.answer.reason, None, None
+        if outcome is Outcome.OK and self._says_gone(item):
+            outcome, reason = Outcome.SOFT_GONE, "the page bears the source's soft_gone marker"
         kind = self._source.kind_map[item.lease.kind]
         declared = kind.on_status.get(item.answer.status) if isinstance(item.answer, Response) else None
         if declared is not None:
@@ -249,6 +263,17 @@ class Depositor:
             found=found,
             is_revisit=bool(exchange and exchange.revisit) and outcome is not Outcome.REVISIT_LOST,
         )
+
+    def _says_gone(self, item: Answered) -> bool:
+        """Whether the page says that its item is not there; one that cannot be decoded says nothing."""
+        kind, answer = self._source.kind_map[item.lease.kind], item.answer
+        if self._source.soft_gone is None or kind.extract is None or not isinstance(answer, Response):
+            return False
+        try:
+            page = fresh_page(item.lease, answer, self._window.window, self._source)
+        except decoding.DecodingError:
+            return False
+        return soft_gone.says_gone(self._source, page)
 
     def _follow(self, item: Answered) -> tuple[Outcome, str, redirects.Chain | None]:
         """Outcome, reason and the next hop, if there is one."""
@@ -357,6 +382,13 @@ class Depositor:
 def outcome_of(item: Answered) -> Outcome:
     """How the attempt ended, in the light of what was asked."""
     return revisits.outcome_of(item.lease, item.answer) if isinstance(item.answer, Response) else item.answer.outcome
+
+
+def _told_twice(item: Judged, since: Mapping[str, datetime]) -> Judged:
+    """Gone, if its address said so on another day."""
+    if (first := since.get(item.answered.lease.url)) is None:
+        return item
+    return replace(item, outcome=Outcome.GONE_CONFIRMED, reason=f"said so on {first:%Y-%m-%d %H:%M} UTC too")
 
 
 def _has_bytes(item: Judged, there: set[int]) -> bool:

@@ -69,6 +69,8 @@ class Outcome(StrEnum):
     # not wanted
     NOT_YET = "not_yet"
     UNWANTED = "unwanted"
+    SOFT_GONE = "soft_gone"
+    GONE_CONFIRMED = "gone_confirmed"
     OUT_OF_SCOPE = "out_of_scope"
     KNOWN = "known"
 
@@ -134,6 +136,8 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
         "a status of which the kind says `not_yet`: asked again until the window has closed, then skipped",
     ),
     Outcome.UNWANTED: (Policy.SKIP, "a status of which the kind says `skip`"),
+    Outcome.SOFT_GONE: (Policy.SKIP, "status 200, but the source's `soft_gone` marker says that there is no such item"),
+    Outcome.GONE_CONFIRMED: (Policy.SKIP, "soft_gone once more, at least 20 hours after the first time: it is gone"),
     Outcome.OUT_OF_SCOPE: (Policy.SKIP, "a redirect to a host outside the source's scope; it was not followed"),
     Outcome.KNOWN: (Policy.SKIP, "collected before and not to be fetched again"),
 }

@@ -85,6 +85,17 @@ def header_map(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
+def is_selector(css: str) -> bool:
+    """Whether lexbor can read it."""
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415  made on first use
+
+    try:
+        LexborHTMLParser("").css_first(css)
+    except SelectolaxError:
+        return False
+    return True
+
+
 class Page:
     """One archived response, ready to read."""
 

@@ -5,9 +5,9 @@ A row is written after its bytes are durable, in the transaction that moves the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from psycopg.rows import dict_row
@@ -19,7 +19,7 @@ from collector_assets.outcome import Outcome
 from collector_assets.page import Location, Page, StoredResponse, header_map, revisited
 from collector_assets.request import Earlier, RequestId
 from collector_assets.storable import clean_text
-from collector_assets.window import Window
+from collector_assets.window import Window, utc
 
 SQL: Final = statements("pages")
 PLACES_AT_ONCE: Final = 5_000
@@ -159,6 +159,22 @@ def for_reading(
     }
     with connection.cursor(row_factory=dict_row) as cursor:
         return [_stored(row) for row in cursor.execute(SQL["pages_for_reading"], values)]
+
+
+def soft_gone_since(
+    connection: Connection, source: str, urls: Collection[str], apart: timedelta, now: datetime | None = None
+) -> dict[str, datetime]:
+    """Which addresses said "gone" at least `apart` ago, in whatever window, and nothing else since; when first."""
+    values = {"source": source, "urls": [clean_text(url) for url in urls], "apart": apart, "now": now}
+    rows: list[Any] = connection.execute(SQL["soft_gone_since"], values).fetchall()
+    return {url: utc(first) for url, first in rows}
+
+
+def shared(connection: Connection, source: str, window_start: datetime, at_least: int = 3) -> list[tuple[str, int]]:
+    """Addresses at which at least so many requests for other ones ended, most first; ten of them."""
+    values = {"source": source, "window_start": window_start, "at_least": at_least}
+    rows: list[Any] = connection.execute(SQL["shared_pages"], values).fetchall()
+    return [(url, count) for url, count in rows]
 
 
 def newest(

@@ -26,6 +26,8 @@ class WindowStatus:
     rejected_links: list[RejectedLinks]
     inputs: list[WindowInput]
     """What its starts came from, where that is data."""
+    shared_pages: list[tuple[str, int]]
+    """Addresses at which several requests for other ones ended, and how many."""
 
     @property
     def error_rate(self) -> float:
@@ -64,6 +66,7 @@ def window_status(database: Database, source: str, key: str) -> WindowStatus:
             due=frontier.due(connection, source, start, None),
             rejected_links=rejected_links.listed(connection, source, start),
             inputs=window_inputs.listed(connection, source, start),
+            shared_pages=pages.shared(connection, source, start),
         )
 
 

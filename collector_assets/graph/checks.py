@@ -30,6 +30,7 @@ HOLDS: dict[str, dict[str, str]] = {
         ACCOUNTED: "Planned = done + failed + skipped + outstanding, and nothing is left to fetch.",
         "window_complete": "No request failed; an error above the source's `max_error_rate`.",
         "collected_in_window": "Everything was fetched before the window's end plus `grace`.",
+        "items_have_own_pages": "No three requests were redirected to one page: mostly that is an error page.",
         "traps_not_suspected": "No listing led on and on without showing anything new; see `docs/links.md`.",
     },
     "records": {
@@ -132,7 +133,19 @@ def of_collecting(source: Source, status: WindowStatus) -> Iterator[dg.AssetChec
         message=f"{late} pages were fetched after the window had closed: they show the site as it was then" if late
         else "every page was fetched before the window closed",
     )  # fmt: skip
+    yield _own_pages(source, status)
     yield _traps(source, status)
+
+
+def _own_pages(source: Source, status: WindowStatus) -> dg.AssetCheckResult:
+    shared = status.shared_pages
+    said = "; ".join(f"{count} requests ended at {url}" for url, count in shared[:3])
+    return result(
+        source, "raw_pages", "items_have_own_pages", passed=not shared, severity=WARN,
+        message=f"{said}: if that is the site's way to say \"not found\", name its marker in soft_gone" if shared
+        else "no page stands for several requests",
+        **({"shared": table([{"page": url, "requests": count} for url, count in shared])} if shared else {}),
+    )  # fmt: skip
 
 
 def _traps(source: Source, status: WindowStatus) -> dg.AssetCheckResult:

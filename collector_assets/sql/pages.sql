@@ -66,6 +66,24 @@ LEFT JOIN LATERAL (
 ) AS h ON p.revisit_of IS NOT NULL
 ORDER BY p.request_id;
 
+-- name: soft_gone_since
+-- Which of these addresses said "gone" at least so long ago, and nothing else since.
+SELECT p.url, min(p.fetched_at) FROM pages AS p
+WHERE p.source = %(source)s AND p.url = ANY (%(urls)s::text[]) AND p.outcome = 'soft_gone'
+  AND p.fetched_at <= coalesce(%(now)s::timestamptz, clock_timestamp()) - %(apart)s::interval
+  AND NOT EXISTS (
+    SELECT FROM pages AS good
+    WHERE good.source = p.source AND good.url = p.url AND good.outcome IN ('ok', 'not_modified') AND good.fetched_at > p.fetched_at)
+GROUP BY p.url;
+
+-- name: shared_pages
+-- Addresses at which several requests for different ones ended: perhaps one error page for all that is missing.
+SELECT final_url, count(DISTINCT request_id) FROM pages
+WHERE source = %(source)s AND window_start = %(window_start)s AND outcome IN ('ok', 'not_modified')
+  AND final_url <> url
+GROUP BY final_url HAVING count(DISTINCT request_id) >= %(at_least)s
+ORDER BY count(DISTINCT request_id) DESC, final_url LIMIT 10;
+
 -- name: count_pages
 -- What a window's pages come to; good ones once per request, so that a repeated fetch counts once.
 SELECT

@@ -24,7 +24,7 @@ class TestPolicies:
         assert {each.value for each in Outcome if policy(each) is Policy.RETRY} == RETRIED
 
     def test_what_is_not_wanted_is_skipped(self):
-        unwanted = {Outcome.UNWANTED, Outcome.OUT_OF_SCOPE, Outcome.KNOWN}
+        unwanted = {Outcome.UNWANTED, Outcome.OUT_OF_SCOPE, Outcome.KNOWN, Outcome.SOFT_GONE, Outcome.GONE_CONFIRMED}
         assert {each for each in Outcome if policy(each) is Policy.SKIP} == unwanted
 
     def test_a_no_counts_towards_a_halt_and_later_costs_no_attempt(self):

@@ -227,6 +227,7 @@ CREATE TABLE pages (
 );
 CREATE INDEX revisits_by_page ON pages (revisit_window, revisit_of) WHERE revisit_of IS NOT NULL;
 CREATE INDEX good_pages_by_request ON pages (source, window_start, request_id, page_id DESC) WHERE outcome IN ('ok', 'not_modified'); -- read in this order
+CREATE INDEX soft_gone_pages_by_url ON pages (source, url, fetched_at) WHERE outcome = 'soft_gone';
 CREATE INDEX pages_by_url ON pages (source, url, fetched_at DESC) WHERE outcome IN ('ok', 'not_modified');
 
 -- The verdict on one page by one extractor version.
