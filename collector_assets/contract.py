@@ -693,6 +693,10 @@ def _check_start(source: Source, item: str | Link) -> None:
     address = urls.resolve(_plain(url), "")
     if isinstance(address, urls.Rejected):
         raise _wrong(source, "start_urls", f"{url!r} is not an absolute http(s) URL")
+    if urls.has_user_info(_plain(url)):
+        raise _wrong(
+            source, "start_urls", f"{urls.shown(url)!r} had a user or a password: give it in headers, as Secret"
+        )
     if "{" in _plain(url):
         raise _wrong(
             source, "start_urls", f"{url!r}: in braces only window.start, window.end (with :FORMAT) or window.key"

@@ -94,10 +94,11 @@ class _Sifter:
 
     def _without(self, found: Found, pattern: str) -> Found:
         """The links without new ways on."""
-        ways_on = [r for r in found.requests if r.unique_key in self.ways and r.unique_key not in self.known]
-        kept = [request for request in found.requests if request not in ways_on]
+        ways_on = self.ways.keys() - self.known
+        kept = [request for request in found.requests if request.unique_key not in ways_on]
         out = [
             RejectedLink(reason=links.TRAP, detail=pattern, value=clean_text(r.url[:200]), referrer=r.referrer)
-            for r in ways_on
+            for r in found.requests
+            if r.unique_key in ways_on
         ]
         return replace(found, requests=kept, rejected=[*found.rejected, *out])

@@ -22,7 +22,7 @@ REMEMBERED: Final = 32
 """Sets of items that a trail remembers; a listing that shows one of them again shows nothing new."""
 LONGEST_PATTERN: Final = 200
 _PARTS: Final = 64
-"""Segments of a path, from its end, that are looked at."""
+"""Segments of a path that are looked at."""
 
 _DIGIT: Final = re.compile(r"\d")
 _TOKENS: Final = re.compile("[&;?]")
@@ -52,10 +52,13 @@ def is_deeper(url: str, than: str) -> bool:
 
 
 def pattern(url: str) -> str:
-    """What addresses of one sort share: host, path with `*` for segments that have a digit, names of the parameters."""
+    """What addresses of one sort share: host, path with `*` for segments that have a digit, names of the parameters.
+
+    What stands several times in a row stands once, so that `/page/2/`, `/page/2/page/3/` … are of one sort.
+    """
     address, _, query = url.partition("?")
     host, *segments = address.partition("://")[2].split("/")
-    path = "/".join("*" if _DIGIT.search(segment) else segment for segment in segments)
+    path = "/".join(_once(["*" if _DIGIT.search(segment) else segment for segment in segments[:_PARTS]]))
     names = "&".join(sorted({pair.partition("=")[0] for pair in query.split("&")})) if query else ""
     return f"{host}/{path}{names and '?' + names}"[:LONGEST_PATTERN]
 
@@ -122,6 +125,18 @@ class _Again:
 
 
 _ONCE: Final = _Again(1, "")
+
+
+def _once(parts: Sequence[str]) -> list[str]:
+    """The parts without runs that repeat the one before."""
+    kept: list[str] = []
+    for part in parts:
+        kept.append(part)
+        for period in range(1, min(LONGEST_RUN, len(kept) // 2) + 1):
+            if kept[-period:] == kept[-2 * period : -period]:
+                del kept[-period:]
+                break
+    return kept
 
 
 def _path(url: str) -> str:

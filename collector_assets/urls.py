@@ -20,6 +20,7 @@ MAX_URL = 8_192
 _ESCAPE: Final = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%([0-9A-Fa-f]{2})")
 _USER_INFO: Final = re.compile(r"(?:(?<=[/\\])|(?<=[sp]:))[^/\\?#]*@", re.IGNORECASE)
 """After a slash of either kind, or right behind `http:` and `https:`, which need none."""
+_DOT_BEHIND_HOST: Final = re.compile(r"\A(https?://[^/]*?)\.(?=[:/])")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -53,10 +54,10 @@ def resolve(href: str, base: str) -> WebAddress | Rejected:
         return Rejected(reason="not_a_web_address", value=shown(href), scheme=parsed.protocol[:-1][:20])
     if not _is_usable_host(parsed.hostname):
         return Rejected(reason="impossible_host", value=shown(href))
-    if parsed.port == "0":
-        return Rejected(reason="impossible_port", value=shown(href))
     fragment = parsed.hash[1:] if "#" in href else ""
     url = _bare(parsed)
+    if ":0/" in url and parsed.port == "0":
+        return Rejected(reason="impossible_port", value=shown(href))
     if len(url) > MAX_URL:
         return Rejected(reason="too_long", value=shown(href))
     return WebAddress(url=url, fragment=fragment)
@@ -69,15 +70,23 @@ def key(url: str) -> str:
     (RFC 3986 §6.2.2); a source may say more (`keys.py`). A dot behind the host names the same host, and the question
     mark of an empty query is not sent (yarl leaves it out).
     """
-    parsed = ada_url.URL(url)
-    parsed.hostname = parsed.hostname.removesuffix(".")
-    plain = _ESCAPE.sub(_normal_escape, _bare(parsed))
-    return plain[:-1] if plain.endswith("?") and plain.find("?") == len(plain) - 1 else plain
+    plain = _bare(ada_url.URL(url))
+    if "%" in plain:
+        plain = _ESCAPE.sub(_normal_escape, plain)
+    if "./" in plain or ".:" in plain:
+        plain = _DOT_BEHIND_HOST.sub(r"\1", plain)
+    return plain[:-1] if plain[-1] == "?" and plain.find("?") == len(plain) - 1 else plain
 
 
 def origin(url: str) -> str:
     """scheme://host[:port], the unit of robots.txt and of a halt."""
     return ada_url.URL(url).origin
+
+
+def has_user_info(url: str) -> bool:
+    """Whether a URL that can be parsed carries a user or a password."""
+    parsed = ada_url.URL(url)
+    return bool(parsed.username or parsed.password)
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,7 @@ from time import monotonic
 import aiohttp
 from yarl import URL
 
-from collector_assets import cookies, outcome
+from collector_assets import cookies, outcome, urls
 from collector_assets.errors import DestinationRefused
 from collector_assets.fetch import FetchRequest, NoResponse, NotSent, Response, Truncated
 from collector_assets.fetch.connector import Attempt, Connector, PermissionOver, Resent, current
@@ -255,7 +255,7 @@ def _judged(answer: aiohttp.ClientResponse, body: _Body, method: str) -> tuple[O
         by_status = Outcome.UNEXPECTED_STATUS
     if by_status is not Outcome.OK:
         location = answer.headers.get("Location") if by_status is Outcome.REDIRECT else None
-        said = (str(answer.status), answer.reason, location and f"to {location}", body.reason)
+        said = (str(answer.status), answer.reason, location and f"to {urls.shown(location)}", body.reason)
         return by_status, " ".join(filter(None, said))
     if body.outcome is Outcome.OK and not body.content and method != "HEAD":
         return Outcome.EMPTY_BODY, "status 200 without a byte"

@@ -171,6 +171,12 @@ def test_url_12_user_info_is_neither_sent_nor_kept() -> None:
     assert page("<base href='https://u:p4ss@shop.example/x/'>").base_url == "https://shop.example/x/"
 
 
+def test_url_12_credentials_come_from_the_configuration_alone() -> None:
+    with pytest.raises(ContractError, match="give it in headers, as Secret") as refused:
+        replace(SITE, start_urls=("https://u:p4ss@shop.example/",))
+    assert "p4ss" not in str(refused.value)
+
+
 def test_url_13_session_ids() -> None:
     base = "https://shop.example"
     ruled = Keys(session_ids=True)

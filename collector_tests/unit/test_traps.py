@@ -51,6 +51,9 @@ def test_a_very_long_address_costs_little() -> None:
     [
         (f"{AT}/cal?m=2026-11&view", "shop.example/cal?m&view"),
         (f"{AT}/2026/nov/item-7/", "shop.example/*/nov/*/"),
+        (f"{AT}/page/2/page/3/page/4/", "shop.example/page/*/"),
+        (f"{AT}/2026/11/29", "shop.example/*"),
+        (f"{AT}/{'ab/' * 3_000}", "shop.example/ab"),
         (AT + "/", "shop.example/"),
         ("http://shop.localhost:8765/p", "shop.localhost:8765/p"),
     ],
