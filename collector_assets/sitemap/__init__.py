@@ -42,6 +42,8 @@ __all__ = [
 MOST_ENTRIES: Final = 50_000
 MOST_BYTES: Final = 50 * 2**20
 """The two limits of https://www.sitemaps.org/protocol.html; files beyond them are read all the same, with a flag."""
+MOST_READ: Final = 1_000_000
+"""Entries of one file that are read, good ones and bad ones: twenty times what the protocol allows."""
 MOST_LAYERS: Final = 2
 PIECE: Final = 1 << 16
 
@@ -61,7 +63,10 @@ class Sitemap:
 
     def __iter__(self) -> Iterator[Entry | Lost]:
         count = 0
-        for found in self._found():
+        for number, found in enumerate(self._found()):
+            if number >= MOST_READ:
+                self.flags[TOO_LARGE] = 1
+                break
             if isinstance(found, Lost):
                 yield found
                 continue

@@ -20,6 +20,8 @@ LONGEST_TEXT: Final = 10_000
 LONGEST_TOKEN: Final = 1 << 20
 """Bytes of one tag, one comment or one broken entry: more is no sitemap, and costs quadratic time (CVE-2023-52425)."""
 DEEPEST: Final = 50
+MOST_REPAIRS: Final = 50_000
+"""Entries of a file that may break: each costs a tenth of a millisecond and more."""
 
 _LOC: Final = {"url": "loc", "sitemap": "loc", "item": "link", "entry": "link"}
 _LASTMOD: Final = {"url": ("lastmod",), "sitemap": ("lastmod",), "item": ("pubdate", "date"), "entry": ("updated",)}
@@ -42,7 +44,7 @@ class Document:
         self._parser = _Parser(now)
         self._broken = bytearray()
         """What was not parsed, from the entry that broke on; empty while nothing is broken."""
-        self._is_over = False
+        self._is_over, self._errors = False, 0
 
     @property
     def root(self) -> str:
@@ -82,6 +84,11 @@ class Document:
     def _give_up_on(self, error: expat.ExpatError) -> None:
         if not self._parser.root:
             raise NotASitemap(f"not XML: {error}")
+        self._errors += 1
+        if self._errors > MOST_REPAIRS:
+            self._flags[DAMAGED] = 1
+            self._is_over = True
+            return
         if error.code == _JUNK_AFTER:
             self._flags[TRAILING] = 1
             self._is_over = True

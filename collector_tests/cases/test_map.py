@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import gzip
 import io
+import subprocess
+import sys
 from datetime import UTC, datetime
 
+import psycopg
 import pytest
 
+from collector_assets.contract import replace
 from collector_assets.sitemap import RELATIVE, Entry, Lost, NotASitemap, Sitemap, last_modified
+from collector_tests.collect.conftest import Hands
+from collector_tests.collect.test_sitemaps import LISTED, SHOP, fetched, index, say
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 XML = b'<?xml version="1.0" encoding="UTF-8"?>'
@@ -114,6 +120,20 @@ def test_map_08_bare_ampersands_cost_nothing_and_are_said() -> None:
     assert sitemap.flags == {"sitemap_entry_repaired": 2}
 
 
+def test_map_10_each_final_address_is_fetched_once(hands: Hands) -> None:
+    """Rule 1: an index that lists itself; a child that leads back to it by a redirect; two entry points to one file."""
+    say(hands.site, "/index.xml", index("/index.xml", "/a.xml", "/sitemap-books.xml"))
+    say(hands.site, "/a.xml", "", status=301, headers=f"Location: {SHOP}/index.xml\r\n")
+    starts = (f"{SHOP}/index.xml", f"{SHOP}/a.xml")
+    status = hands.whole(replace(LISTED, sitemaps=starts))
+    assert sorted(path for path in fetched(hands) if path != "/robots.txt") == [
+        "/a.xml",
+        "/index.xml",
+        "/sitemap-books.xml",
+    ]
+    assert status.counts.failed == 0
+
+
 @pytest.mark.parametrize(
     ("text", "earliest", "latest"),
     [
@@ -147,3 +167,39 @@ def test_map_12_a_lastmod_that_cannot_be_meant_is_none_and_the_url_stays(text: s
     assert last_modified(text, now=NOW) is None
     body = f"<urlset><url><loc>https://h.example/1</loc><lastmod>{text}</lastmod></url></urlset>".encode()
     assert list(Sitemap(io.BytesIO(body), now=NOW)) == [Entry(loc="https://h.example/1")]
+
+
+def test_map_13_a_chain_of_indexes_ends_at_the_depth_cap(hands: Hands) -> None:
+    chained = replace(LISTED, sitemaps=(f"{SHOP}/misbehave/sitemap_chain/0",))
+    hands.discover(chained)
+    status = hands.status(chained)
+    assert len([path for path in fetched(hands) if path != "/robots.txt"]) == 11
+    assert status.row.bound_reached == "max_depth"
+    assert [(link.reason, link.count) for link in status.rejected_links] == [("sitemap_too_deep", 1)]
+
+
+def test_map_13_a_worker_that_dies_leaves_a_sitemap_that_is_finished_without_a_request(hands: Hands) -> None:
+    """Rule 15: two of three parts are in when the database refuses; the rest comes from the stored bytes."""
+    big = replace(LISTED, sitemaps=(f"{SHOP}/misbehave/sitemap_of/2500",), max_requests=10_000)
+    with hands.refusing("requests", "right(url, 5) <> '/2200'"), pytest.raises(psycopg.errors.CheckViolation):
+        hands.discover(big)
+    assert hands.column("SELECT state FROM requests WHERE kind = 'sitemap'") == ["fetched"]
+    assert hands.status(big).counts.by_kind("detail").planned == 2_000
+    sent = fetched(hands)
+    mended = hands.discover(big)
+    assert (mended.mended, fetched(hands)) == (1, sent)
+    counts = hands.status(big).counts
+    assert (counts.by_kind("sitemap").done, counts.by_kind("detail").planned) == (1, 2_500)
+
+
+@pytest.mark.parametrize(
+    ("children", "entries"),
+    [(3, 4_000), pytest.param(6, 50_000, marks=[pytest.mark.chaos, pytest.mark.timeout(600)])],
+)
+def test_map_13_memory_is_flat(hands: Hands, worker_dsn: str, children: int, entries: int) -> None:
+    say(hands.site, "/index.xml", index(*(f"/misbehave/sitemap_of/{entries - child}" for child in range(children))))
+    driver = [sys.executable, "-m", "collector_tests.cases.map_driver"]
+    facts = [worker_dsn, hands.site.address, str(hands.folder), f"{SHOP}/index.xml"]
+    grown = subprocess.run([*driver, *facts], check=True, capture_output=True, text=True)
+    assert hands.status(LISTED).counts.by_kind("detail").planned == entries
+    assert int(grown.stdout) < 40

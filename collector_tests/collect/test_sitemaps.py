@@ -6,14 +6,14 @@ import base64
 import json
 from typing import Any
 
-import psycopg
 import pytest
 
+from collector_assets import trial
 from collector_assets.contract import Kind, Source, replace
 from collector_assets.demo import DemoSite
 from collector_assets.errors import ContractError
 from collector_assets.sources.templates.book_shop import extract
-from collector_tests.collect.conftest import QUICK, Hands, ends
+from collector_tests.collect.conftest import QUICK, TODAY, Hands, ends
 
 SHOP = "http://shop.localhost:8765"
 LISTED = replace(QUICK, start_urls=(), discover=None, sitemaps=(f"{SHOP}/sitemap-books.xml",))
@@ -61,41 +61,23 @@ def test_without_a_robots_txt_that_names_one_the_sitemap_is_in_its_usual_place(h
     assert (counts.failed, counts.by_kind("detail").planned) == (0, 63), "sixty books, and three listings"
 
 
-def test_map_10_each_final_address_is_fetched_once(hands: Hands) -> None:
-    """An index that lists itself; a child that leads back to it by a redirect; two entry points to one file."""
-    say(hands.site, "/index.xml", index("/index.xml", "/a.xml", "/sitemap-books.xml"))
-    say(hands.site, "/a.xml", "", status=301, headers=f"Location: {SHOP}/index.xml\r\n")
-    starts = (f"{SHOP}/index.xml", f"{SHOP}/a.xml")
-    status = hands.whole(replace(LISTED, sitemaps=starts))
-    assert sorted(path for path in fetched(hands) if path != "/robots.txt") == [
-        "/a.xml",
-        "/index.xml",
-        "/sitemap-books.xml",
+def test_interleaved_a_sitemap_is_followed_in_pass_2(hands: Hands) -> None:
+    mixed = replace(LISTED, interleave=True)
+    hands.open(mixed)
+    hands.collect(mixed)
+    assert hands.status(mixed).counts.by_kind("detail").fetched == 60
+
+
+def test_check_goes_from_the_robots_txt_to_the_first_record(hands: Hands) -> None:
+    """`collector check` of a source that has nothing but sitemaps."""
+    by_robots = replace(LISTED, sitemaps=(f"{SHOP}/robots.txt",))
+    done = trial.of_site(by_robots, TODAY, url=None, kind=None, database=hands.database, fetcher=hands.fetcher)
+    assert [each.url.removeprefix(SHOP) for each in done][:3] == [
+        "/robots.txt",
+        "/sitemap.xml",
+        "/sitemap-listings.xml",
     ]
-    assert status.counts.failed == 0
-
-
-def test_map_13_a_chain_of_indexes_ends_at_the_depth_cap(hands: Hands) -> None:
-    chained = replace(LISTED, sitemaps=(f"{SHOP}/misbehave/sitemap_chain/0",))
-    hands.discover(chained)
-    status = hands.status(chained)
-    assert len([path for path in fetched(hands) if path != "/robots.txt"]) == 11
-    assert status.row.bound_reached == "max_depth"
-    assert [(link.reason, link.count) for link in status.rejected_links] == [("sitemap_too_deep", 1)]
-
-
-def test_map_13_a_worker_that_dies_leaves_a_sitemap_that_is_finished_without_a_request(hands: Hands) -> None:
-    """Rule 15: two of three parts are in when the database refuses; the rest comes from the stored bytes."""
-    big = replace(LISTED, sitemaps=(f"{SHOP}/misbehave/sitemap_of/2500",), max_requests=10_000)
-    with hands.refusing("requests", "right(url, 5) <> '/2200'"), pytest.raises(psycopg.errors.CheckViolation):
-        hands.discover(big)
-    assert hands.column("SELECT state FROM requests WHERE kind = 'sitemap'") == ["fetched"]
-    assert hands.status(big).counts.by_kind("detail").planned == 2_000
-    sent = fetched(hands)
-    mended = hands.discover(big)
-    assert (mended.mended, fetched(hands)) == (1, sent)
-    counts = hands.status(big).counts
-    assert (counts.by_kind("sitemap").done, counts.by_kind("detail").planned) == (1, 2_500)
+    assert all(each.passed for each in done[:3])
 
 
 def test_kinds_go_by_the_pattern_that_fits_first_and_what_fits_none_stays_out(hands: Hands) -> None:
