@@ -158,7 +158,7 @@ class Depositor:
         }
         judged = [self._judge(item, *located.get(item.lease.request_id, (None, None))) for item in batch]
         with self._database.transaction() as connection:
-            return self._commit(connection, self._with_holders(connection, judged))
+            return self._commit(connection, judged)
 
     def _inspect(self, item: Answered) -> Answered:
         """The answer, judged by its bytes too: before it is archived, because a cut one is archived with a mark."""
@@ -203,6 +203,7 @@ class Depositor:
         found = [item.found for item in judged if item.found is not None]
         if found:
             windows.lock(connection, row.source, window_start)
+        judged = self._with_holders(connection, judged)
         # The monotonic reading first: `fetched_at` may then be late by a round trip, but never before the arrival.
         reading = time.monotonic()
         note = conduct.take_note(

@@ -178,10 +178,10 @@ def shared(connection: Connection, source: str, window_start: datetime, at_least
 
 
 def newest(
-    connection: Connection, source: str, kinds: Sequence[str], url: str | None = None
+    connection: Connection, source: str, kinds: Sequence[str], url: str | None = None, *, cut: bool = False
 ) -> tuple[StoredPage, Window] | None:
-    """The newest good page of these kinds, or of one URL, and its window."""
-    values = {"source": source, "kinds": list(kinds), "url": url}
+    """The newest good page of these kinds, or of one URL, and its window; with `cut` the newest whose body is cut."""
+    values = {"source": source, "kinds": list(kinds), "url": url, "cut": cut}
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(SQL["newest_page"], values).fetchone()
     if row is None:
@@ -240,9 +240,12 @@ def response_of(stored: StoredPage, read: Callable[[Location], StoredResponse]) 
     return response if stored.held is None else revisited(response, read(stored.held))
 
 
-def page_of(stored: StoredPage, response: StoredResponse, window: Window, source: Source) -> Page:
-    """The page as an extractor sees it; `DecodingError` when its bytes are cut, or not decodable within the limit."""
-    if response.truncated:
+def page_of(stored: StoredPage, response: StoredResponse, window: Window, source: Source, *, cut: bool = False) -> Page:
+    """The page as an extractor sees it; `DecodingError` when its bytes are cut, or not decodable within the limit.
+
+    With `cut` what is there of a cut body is taken for it; who asks knows.
+    """
+    if response.truncated and not cut:
         raise decoding.DecodingError(Outcome.TRUNCATED, f"the archived body is cut ({response.truncated})")
     headers = header_map(response.headers)
     decoded = decoding.decode(response.body, headers.get("content-encoding", ""), limit=source.max_decoded_bytes)

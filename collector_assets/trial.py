@@ -103,24 +103,25 @@ def of_site(
 
 
 def of_archive(
-    source: Source, *, url: str | None, kind: str | None, database: Database, archive: Archive
+    source: Source, *, url: str | None, kind: str | None, database: Database, archive: Archive, cut: bool = False
 ) -> list[PageTrial]:
-    """Try every stage on the newest stored page of a kind, or of a URL; sends nothing.
+    """Try every stage on the newest stored page of a kind, or of a URL; `cut`: on one whose body is. Sends nothing.
 
     Raises `BadSelection` where no such page is stored.
     """
     kinds = [_known(source, kind)] if kind else list(source.kind_map) if url else list(source.with_extract)
     with database.transaction() as connection:
-        found = pages.newest(connection, source.name, kinds, url)
+        found = pages.newest(connection, source.name, kinds, url, cut=cut)
     if found is None:
-        what = f"no good page of {url}" if url else f"no good page of kind {' or '.join(kinds)}"
+        sought = "no cut page" if cut else "no good page"
+        what = f"{sought} of {url}" if url else f"{sought} of kind {' or '.join(kinds)}"
         raise BadSelection(f"{source.name}: {what} is stored; collect a window first")
     stored, window = found
     trial = PageTrial(
         url=stored.url, kind=stored.kind, origin=f"the archive: window {window.key}, page {stored.page_id}"
     )
     try:
-        page = pages.page_of(stored, pages.response_of(stored, archive.read), window, source)
+        page = pages.page_of(stored, pages.response_of(stored, archive.read), window, source, cut=cut)
     except (DecodingError, BrokenRecord) as error:
         trial.say("decode", Verdict.FAILED, str(error))
     else:

@@ -31,6 +31,7 @@ def check(
     url: Annotated[str | None, typer.Argument(metavar="[URL]", help="The page; the first start without it.")] = None,
     kind: Annotated[str | None, typer.Option(help="The kind that the page is of.")] = None,
     archived: Annotated[bool, typer.Option("--archived", help="A stored page: sends nothing.")] = False,
+    cut: Annotated[bool, typer.Option("--cut", help="With --archived: a page whose body is not whole.")] = False,
     cases: Annotated[bool, typer.Option("--cases", help="The source's cases instead: sends nothing.")] = False,
     accept: Annotated[bool, typer.Option("--accept", help="With --cases: what comes now is what must come.")] = False,
     as_json: AsJson = False,
@@ -47,7 +48,7 @@ def check(
         installation = installation_of(settings, ground)
         if archived:
             done = trial.of_archive(
-                chosen, url=url, kind=kind, database=installation.database, archive=installation.archive
+                chosen, url=url, kind=kind, database=installation.database, archive=installation.archive, cut=cut
             )
         else:
             done = trial.of_site(

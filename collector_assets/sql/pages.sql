@@ -105,7 +105,8 @@ FROM pages
 WHERE source = %(source)s AND window_start = %(window_start)s;
 
 -- name: newest_page
--- The newest good page of these kinds, or of a URL, with its window and what is known of its request.
+-- The newest good page of these kinds, or of a URL, with its window and what is known of its request; if asked, the newest
+-- whose body is cut.
 SELECT
     p.page_id, p.request_id, p.attempt, p.kind, p.url, p.final_url, p.status, p.content_type, p.requested_at,
     p.fetched_at, p.warc_file, p.warc_offset, p.warc_length, p.payload_digest, p.body_bytes, p.flags, p.late,
@@ -115,7 +116,8 @@ SELECT
 FROM windows AS w
 CROSS JOIN LATERAL (
     SELECT * FROM pages
-    WHERE source = w.source AND window_start = w.window_start AND outcome IN ('ok', 'not_modified') AND kind = ANY(%(kinds)s)
+    WHERE source = w.source AND window_start = w.window_start AND kind = ANY(%(kinds)s)
+      AND CASE WHEN %(cut)s THEN truncated IS NOT NULL ELSE outcome IN ('ok', 'not_modified') END
       AND (%(url)s::text IS NULL OR url = %(url)s)
     ORDER BY page_id DESC
     LIMIT 1
@@ -156,6 +158,7 @@ CROSS JOIN LATERAL (
       AND (
           SELECT true FROM requests AS r
           WHERE r.window_start = p.window_start AND r.request_id = p.request_id AND r.method = 'GET' AND r.edition = mine.edition
+            AND r.state <> 'failed' -- a page that could not be read is worth another look
             AND r.headers = mine.headers AND r.body IS NOT DISTINCT FROM mine.body
           LIMIT 1
       )

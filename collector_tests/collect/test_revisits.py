@@ -152,6 +152,16 @@ def test_another_request_for_the_same_page_is_not_conditional(hands: Hands, chan
     assert pages_of(hands) == {("ok", 200, False): 63}
 
 
+def test_a_page_that_could_not_be_read_is_sent_again(hands: Hands) -> None:
+    """What we hold of it is of no use: perhaps the site has mended it and says nothing of that."""
+    # Mutation: drop the condition on the state in earlier_pages
+    hands.site.switch(redesign=1)
+    hands.whole(QUICK)
+    assert hands.status(QUICK).counts.failed_read == 60
+    hands.whole(QUICK, TOMORROW)
+    assert pages_of(hands) == {("not_modified", 304, True): 3, ("ok", 200, False): 60}
+
+
 def test_a_source_that_asks_itself_reads_its_own_answer(hands: Hands) -> None:
     """A 304 to a condition of the source's own is no page of ours."""
     asking = replace(QUICK, headers={"If-Modified-Since": "Fri, 01 Jan 2027 00:00:00 GMT"}, max_attempts=1)
