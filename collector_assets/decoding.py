@@ -28,6 +28,8 @@ PIECE: Final = 1 << 20
 """Most bytes that are decompressed at once: what a bomb may cost beyond the limit."""
 BITE: Final = 1 << 16
 """Compressed bytes given to a decompressor at once."""
+ZSTD_WINDOW: Final = 8 << 20
+"""The largest window of the content coding (RFC 9659 §3); a larger one costs as much memory, so it is refused."""
 MAX_CODINGS: Final = 4
 
 
@@ -207,7 +209,7 @@ def _unbrotli(body: bytes, limit: int) -> Decoded:
 
 def _unzstd(body: bytes, limit: int) -> Decoded:
     """Zstandard, of one or more frames, with or without their sizes (RFC 8878, RFC 9659)."""
-    engine = zstandard.ZstdDecompressor(max_window_size=max(limit, 8 << 20))
+    engine = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW)
     bucket, at = _Bucket(limit), 0
     while at == 0 or body.startswith(_ZSTD_MAGIC, at) or _is_skippable_frame(body[at : at + 4]):
         end = _frame_end(body, at)
