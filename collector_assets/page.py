@@ -188,7 +188,8 @@ class Page:
     @cached_property
     def base_url(self) -> str:
         """What relative links stand on: the first `<base href>`, wherever it is, if usable; else `final_url`."""
-        if not _BASE.search(self.text):
+        # Markup inside JSON or a table of values is no markup of the page.
+        if not charset.may_have_meta(self.headers.get("content-type", "")) or not _BASE.search(self.text):
             return self.final_url
         first = self.tree.css_first("base[href]")
         base = urls.resolve((first.attributes["href"] or "") if first else "", self.final_url)

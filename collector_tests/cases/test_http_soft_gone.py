@@ -12,6 +12,7 @@ import pytest
 from collector_assets.cases import page
 from collector_assets.contract import Link, Page, Source, replace
 from collector_assets.errors import ContractError
+from collector_assets.graph import checks
 from collector_assets.soft_gone import says_gone
 from collector_tests.collect.conftest import QUICK, TODAY, TOMORROW, Hands, day
 
@@ -89,6 +90,9 @@ def test_http_22_several_items_that_share_one_page_are_a_sign(hands: Hands) -> N
     source = of_items(replace(QUICK, extract=nothing), "/item/1", "/item/2", "/item/3")
     hands.whole(source)
     assert hands.status(source).shared_pages == [(f"{SITE}/oops", 3)]
+    said = {each.check_name: each for each in checks.of_collecting(source, hands.status(source))}
+    assert (said["items_have_own_pages"].passed, said["items_have_own_pages"].severity) == (False, checks.WARN)
+    assert f"3 requests ended at {SITE}/oops" in str(said["items_have_own_pages"].description)
     two = of_items(source, "/item/1", "/item/2")
     hands.whole(two, TOMORROW)
     assert hands.status(two, TOMORROW).shared_pages == []

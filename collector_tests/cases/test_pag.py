@@ -6,9 +6,11 @@ import base64
 import json
 from collections.abc import Iterator
 
+import pandera.pandas as pa
 import pytest
 
 from collector_assets.contract import Kind, Link, Page, Source, replace
+from collector_assets.graph import checks
 from collector_assets.rejected_links import RejectedLinks
 from collector_tests.collect.conftest import QUICK, TODAY, TOMORROW, Hands
 
@@ -65,8 +67,12 @@ def test_pag_01_endless_calendar(hands: Hands, *, with_rows: bool) -> None:
     assert trap.referrer
     assert "/misbehave/calendar?m=" in trap.example
     assert len([path for path in sent(hands) if path.startswith("/catalogue/page-")]) == 3
-    counts = hands.status(source).counts
-    assert (counts.by_kind("listing").to_fetch, counts.failed) == (0, 0)
+    status = hands.status(source)
+    assert (status.counts.by_kind("listing").to_fetch, status.counts.failed) == (0, 0)
+    check = next(each for each in checks.of_collecting(source, status) if each.check_name == "traps_not_suspected")
+    assert (check.passed, check.severity) == (False, checks.WARN)
+    assert check.description
+    assert "misbehave/calendar?m; pass them over in discover, or raise max_barren" in check.description
 
 
 def test_pag_01_wide_calendar_stops_by_its_pattern(hands: Hands) -> None:
@@ -197,3 +203,33 @@ def test_pag_07_an_order_that_shifts_while_it_is_read_removes_nothing(hands: Han
     assert hands.column("SELECT count(*) FROM requests WHERE kind = 'detail' AND window_start = %s", start) == [20]
     assert hands.rows("SELECT count(*), count(removed_at) FROM latest") == [(60, 0)]
     assert TODAY.start < start
+
+
+# --- Aliases ----------------------------------------------------------------------------------------------------------
+
+
+class Item(pa.DataFrameModel):
+    """What a small page holds."""
+
+    upc: str
+
+
+def one_item(page: Page) -> Iterator[dict[str, object]]:
+    """The only record of a page."""
+    yield {"upc": page.tree.css("h1")[0].text()}
+
+
+def test_url_11_a_redirect_is_an_alias_and_slashes_are_never_stripped(hands: Hands) -> None:
+    """/faq leads to /faq/: two addresses, one item; /doc and /doc/ are two pages with an item each."""
+    for path, heading in {"/faq/": "faq", "/doc/": "folder"}.items():
+        shows(hands, path, f"<h1>{heading}</h1>")
+    hands.site.misbehave("redirect", prefix="/faq", arg="/faq/")
+    shows(hands, "/doc", "<h1>document</h1>")
+    starts = tuple(Link(SITE + path, kind="detail") for path in ("/faq", "/faq/", "/doc", "/doc/"))
+    any_number = replace(QUICK.expect, min_records=1, max_reject_rate=1.0)
+    hands.whole(replace(QUICK, start_urls=starts, extract=one_item, schema=Item, expect=any_number))
+    assert hands.rows("SELECT url, final_url FROM pages WHERE outcome = 'ok' ORDER BY request_id") == [
+        (f"{SITE}/faq", f"{SITE}/faq/"), (f"{SITE}/faq/", f"{SITE}/faq/"),
+        (f"{SITE}/doc", f"{SITE}/doc"), (f"{SITE}/doc/", f"{SITE}/doc/"),
+    ]  # fmt: skip
+    assert hands.column("SELECT entity FROM observations ORDER BY entity") == ["document", "faq", "folder"]

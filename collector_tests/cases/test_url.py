@@ -69,6 +69,8 @@ def test_url_03_base_href_late_relative_repeated_unusable() -> None:
     assert sent("<!-- <base href='/x/'> --><template><base href='/y/'></template><a href=t>", final_url=final) == [
         "https://shop.example/a/b/c/t"
     ], "neither is an element of the page"
+    quoted = page('{"html": "<base href=/x/>"}', headers={"content-type": "application/json"})
+    assert quoted.base_url == "https://shop.example/l/", "markup in JSON is not the page's"
 
 
 def test_url_04_percent_encoded_delimiters_survive() -> None:
