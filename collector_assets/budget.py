@@ -87,6 +87,15 @@ class Status:
     closed_reason: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedKey:
+    """A key on which nobody sends for a while."""
+
+    budget_key: str
+    for_s: float
+    reason: str
+
+
 def declare(
     connection: Connection, demand: Demand, live_for: timedelta = DEMAND_LIVES_FOR, *, now: datetime | None = None
 ) -> None:
@@ -221,7 +230,13 @@ def closed(
     """The keys (of these, or of all) that are closed now, and for how many seconds; locks nothing."""
     values = {"budget_keys": None if budget_keys is None else list(budget_keys), "now": now}
     rows: list[Any] = connection.execute(SQL["closed_keys"], values).fetchall()
-    return dict(rows)
+    return {key: for_s for key, for_s, _ in rows}
+
+
+def closings(connection: Connection, *, now: datetime | None = None) -> list[ClosedKey]:
+    """The keys that are closed now, for people."""
+    rows: list[Any] = connection.execute(SQL["closed_keys"], {"budget_keys": None, "now": now}).fetchall()
+    return [ClosedKey(budget_key=key, for_s=for_s, reason=reason) for key, for_s, reason in rows]
 
 
 def status(connection: Connection, *, now: datetime | None = None) -> list[Status]:

@@ -233,7 +233,7 @@ def _of_person(facts: Facts) -> Judgement | None:
         first = min(facts.halts, key=lambda halt: halt.at)
         more = f", and {len(facts.halts) - 1} more origins" if len(facts.halts) > 1 else ""
         said = f"{first.origin} refused us and is halted since {shown(first.at)} ({first.reason}){more}"
-        fix = "clear it up with the site, then resume the origin; nothing is sent until a person does"
+        fix = f"clear it up with the site, then `collector resume {first.origin}`; nothing is sent until a person does"
         return _stale(facts, Cause.HALTED, None, said, fix, origins=len(facts.halts), halted_at=shown(first.at))
     return None
 

@@ -22,6 +22,7 @@ from collector_assets import (
     links,
     pages,
     redirects,
+    refusal,
     rejected_links,
     remember,
     retry_after,
@@ -47,6 +48,12 @@ from collector_assets.storable import clean_text
 from collector_assets.window import Window
 
 REASON_LIMIT: Final = 500
+MAY_BE_A_REFUSAL: Final = frozenset({
+    Outcome.OK, Outcome.REFUSED, Outcome.UNAVAILABLE, Outcome.CLIENT_ERROR, Outcome.UNEXPECTED_STATUS,
+})  # fmt: skip
+"""Answers that are looked at more closely: challenges come with 200, 202, 403, 405 and 503."""
+SMALL_ENCODED: Final = 16 * 1024
+"""Bytes of an encoded body that is decoded for that."""
 MOST_SNOOZES: Final = 10
 """How often a site may say "later" to one request at no cost; from then on each time is an attempt."""
 NOT_YET: Final = Backoff(first=timedelta(minutes=5), most=timedelta(hours=1))
@@ -65,6 +72,20 @@ class Answered:
     answer: Response | NoResponse
     later: RetryAfter | None = None
     """What a site that is throttling or unavailable asks for."""
+    declared: OnStatus | None = None
+    """What the kind says that the status means."""
+    blocked: str | None = None
+    """What the answer is instead of the page: a challenge, a block page, a login wall."""
+
+    @property
+    def origin(self) -> str:
+        """Who answered."""
+        return urls.origin(self.lease.address)
+
+    @property
+    def is_refusal(self) -> bool:
+        """The site says no, to us and not to this one request."""
+        return self.blocked is not None or (self.answer.outcome is Outcome.REFUSED and self.declared is None)
 
     @property
     def closes_for(self) -> timedelta | None:
@@ -74,16 +95,46 @@ class Answered:
         return UNASKED.first if self.answer.outcome is Outcome.THROTTLED else None
 
 
-def answered_of(lease: Lease, answer: Response | NoResponse) -> Answered:
-    """The answer, with what it says about when to come back."""
-    if answer.outcome not in conduct.CLOSING or not isinstance(answer, Response):
+def answered_of(source: Source, lease: Lease, answer: Response | NoResponse) -> Answered:
+    """The answer, with what it says about us and about when to come back."""
+    if not isinstance(answer, Response):
         return Answered(lease=lease, answer=answer)
+    declared = source.kind_map[lease.kind].on_status.get(answer.status)
+    return Answered(
+        lease=lease,
+        answer=answer,
+        later=_later(answer) if answer.outcome in conduct.CLOSING else None,
+        declared=declared,
+        blocked=None if declared else _blocked(lease, answer),
+    )
+
+
+def _later(answer: Response) -> RetryAfter | None:
     fields = [(name.lower(), value) for name, value in texts(answer)]
     values = [value for name, value in fields if name == "retry-after"]
     date = next((value for name, value in fields if name == "date"), None)
-    return Answered(
-        lease=lease, answer=answer, later=retry_after.read(values, date=date, received_at=answer.fetched_at)
+    return retry_after.read(values, date=date, received_at=answer.fetched_at)
+
+
+def _blocked(lease: Lease, answer: Response) -> str | None:
+    if answer.outcome not in MAY_BE_A_REFUSAL:
+        return None
+    return (
+        refusal.of_headers(answer.headers)
+        or refusal.of_address(lease.url, lease.address)
+        or refusal.of_page(lease.url, _small(answer))
     )
+
+
+def _small(answer: Response) -> bytes:
+    """The decoded body, if it is so small that it may be a refusal; else nothing."""
+    coding = next((value for name, value in answer.headers if name.lower() == b"content-encoding"), b"")
+    if len(answer.body) > (SMALL_ENCODED if coding else refusal.LARGEST):
+        return b""
+    try:
+        return decoding.decode(answer.body, coding.decode("latin-1"), limit=refusal.LARGEST).body
+    except decoding.DecodingError:
+        return b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +161,6 @@ class Judged:
     answered: Answered
     outcome: Outcome
     reason: str
-    declared: OnStatus | None
-    """What the kind says that the status means."""
     chain: redirects.Chain | None
     """Where a redirect leads."""
     location: Location | None
@@ -124,7 +173,7 @@ class Judged:
         """The page's own outcome: a good page whose discovery failed is still a good page."""
         if self.outcome in (Outcome.SOFT_GONE, Outcome.GONE_CONFIRMED):
             return Outcome.SOFT_GONE
-        is_told = self.declared is not None or self.outcome is Outcome.REVISIT_LOST
+        is_told = self.answered.declared is not None or self.outcome in (Outcome.BLOCKED, Outcome.REVISIT_LOST)
         return self.outcome if is_told else outcome_of(self.answered)
 
 
@@ -240,9 +289,10 @@ class Depositor:
         if outcome is Outcome.OK and self._says_gone(item):
             outcome, reason = Outcome.SOFT_GONE, "the page bears the source's soft_gone marker"
         kind = self._source.kind_map[item.lease.kind]
-        declared = kind.on_status.get(item.answer.status) if isinstance(item.answer, Response) else None
-        if declared is not None:
-            outcome = DECLARED.get(declared, outcome)
+        if item.declared is not None:
+            outcome = DECLARED.get(item.declared, outcome)
+        elif item.blocked:
+            outcome, reason = Outcome.BLOCKED, f"{reason}: {item.blocked}" if reason else item.blocked
         elif outcome is Outcome.REDIRECT:
             outcome, reason, chain = self._follow(item)
         elif policy(outcome) is Policy.KEEP and kind.discover:
@@ -258,7 +308,6 @@ class Depositor:
             answered=item,
             outcome=outcome,
             reason=clean_text(_at_hop(item.lease, reason))[:REASON_LIMIT],
-            declared=declared,
             chain=chain,
             location=location,
             found=found,
@@ -281,14 +330,16 @@ class Depositor:
         assert isinstance(item.answer, Response)  # noqa: S101  it has a status
         chain = follow(self._source, item.lease, item.answer)
         if isinstance(chain, redirects.Ended):
-            return chain.outcome, chain.reason, None
+            blocked = refusal.of_address(item.lease.url, chain.url) if chain.url else None
+            outcome = Outcome.BLOCKED if blocked else chain.outcome
+            return outcome, f"{chain.reason}: {blocked}" if blocked else chain.reason, None
         return Outcome.REDIRECT, item.answer.reason, chain
 
     def _result(self, item: Judged, note: conduct.Note) -> frontier.Result:
         lease, outcome, reason = item.answered.lease, item.outcome, item.reason
         mine = {"request_id": lease.request_id, "fence": lease.fence}
-        if item.declared is not None:
-            return self._declared(item, item.declared, note.now)
+        if item.answered.declared is not None:
+            return self._declared(item, item.answered.declared, note.now)
         if outcome is Outcome.DISCOVERY_FAILED:
             return frontier.Failed(**mine, phase="read", outcome=outcome, reason=reason)
         wait = note.wait.get(lease.request_id)
@@ -424,7 +475,7 @@ def follow(source: Source, asked: Lease | NewRequest, answer: Response) -> redir
     )
     if isinstance(chain, redirects.Chain) and not source.in_scope(urls.host(chain.url)):
         said = f"{answer.status} to {chain.url}, outside the scope"
-        return redirects.Ended(outcome=Outcome.OUT_OF_SCOPE, reason=said)
+        return redirects.Ended(outcome=Outcome.OUT_OF_SCOPE, reason=said, url=chain.url)
     return chain
 
 
@@ -469,12 +520,12 @@ def _as_conduct(item: Judged, reading: float) -> conduct.Answer:
     if isinstance(answer, Response):
         took_s = max(0.0, (answer.fetched_at - answer.requested_at).total_seconds())
     return conduct.Answer(
-        origin=urls.origin(lease.address),
+        origin=item.answered.origin,
         budget_key=lease.budget_key,
         request_id=lease.request_id,
-        outcome=outcome_of(item.answered),
+        outcome=item.outcome if item.outcome is Outcome.BLOCKED else outcome_of(item.answered),
         reason=item.reason,
-        is_declared=item.declared is not None,
+        is_declared=item.answered.declared is not None,
         sent_ago_s=received_ago_s + took_s,
         received_ago_s=received_ago_s,
         asked=item.answered.later.wait if item.answered.later else None,

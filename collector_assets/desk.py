@@ -22,7 +22,7 @@ from collector_assets.deposit import Answered, answered_of
 from collector_assets.fetch import Fetcher, FetchRequest, NotSent
 from collector_assets.holdings import Holdings
 from collector_assets.outbox import Outbox
-from collector_assets.outcome import Outcome
+from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.permission import Permission
 from collector_assets.request import Lease, NewRequest, RequestId, loaded_headers
 from collector_assets.revisits import EarlierPages
@@ -265,19 +265,27 @@ class Desk:
             self._leases.appendleft(lease)
             return None
         self._shift.sent += 1
-        answered = answered_of(lease, answer)
+        answered = answered_of(self._shift.source, lease, answer)
         self._heed(answered)
         return answered
 
     def _heed(self, answered: Answered) -> None:
-        """Stop at once where an answer closes the key, or the third finds the site down; the deposit decides."""
+        """Stop at once where an answer closes the key, the third finds the site down, or refusals are too many.
+
+        About all of it the deposit decides, in the light of what others have heard.
+        """
+        stops = self._shift.stops
+        if answered.is_refusal:
+            stops.refused(answered.origin, limit=self._shift.source.refusal_limit)
+        elif stops.has_refusals and policy(answered.answer.outcome) is Policy.KEEP:
+            stops.accepted(answered.origin)
         if answered.answer.outcome is Outcome.UNAVAILABLE:
             self._unavailable.add(answered.lease.request_id)
         else:
             self._unavailable.clear()
         closes_for = closing.UNASKED.first if len(self._unavailable) >= closing.OUTAGE else answered.closes_for
         if closes_for is not None:
-            self._shift.stops.hold(self.key, closes_for.total_seconds())
+            stops.hold(self.key, closes_for.total_seconds())
 
     # --- Leases ------------------------------------------------------------------------------------------------------
 

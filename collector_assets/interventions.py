@@ -40,7 +40,7 @@ def add(
     *,
     verb: Verb,
     source: str,
-    window_start: datetime,
+    window_start: datetime | None,
     selection: Mapping[str, Any],
     requests: int,
     were: Mapping[str, int],

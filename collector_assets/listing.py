@@ -1,12 +1,13 @@
-"""Use case: look at a window's requests, and at its quarantine. Changes nothing."""
+"""Use case: look at a window's requests, its quarantine, and the sites that want nothing of us. Changes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
-from collector_assets import rejects, selected, windows
+from collector_assets import budget, origins, rejects, selected, windows
 from collector_assets.contract import Source
 from collector_assets.database import Database
 from collector_assets.errors import BadSelection
@@ -15,6 +16,24 @@ from collector_assets.selected import RequestRow
 from collector_assets.selection import Selection
 
 MOST_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """An origin, or a whole budget key, that has refused us or wants to be left alone."""
+
+    name: str
+    """scheme://host[:port], or a budget key."""
+    state: Literal["halted", "closed", "refused", "resumed"]
+    """halted: until a person resumes it. closed: until a time. refused: fewer times in a row than halt it."""
+    since: datetime | None
+    for_s: float | None
+    """Until it is open by itself."""
+    why: str
+    refusals: int = 0
+    """In a row."""
+    by: str | None = None
+    """The source that was refused; where it is resumed, who did that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,3 +90,25 @@ def quarantine(source: Source, window: str, database: Database, *, limit: int) -
 def _require_bounded(limit: int) -> None:
     if not 1 <= limit <= MOST_ROWS:
         raise BadSelection(f"limit {limit}: list between 1 and {MOST_ROWS} rows")
+
+
+def troubles(database: Database) -> list[Trouble]:
+    """Every origin that was ever refused, the halted first, and every budget key that is closed now."""
+    with database.transaction() as connection:
+        rows, closed = origins.listed(connection), budget.closings(connection)
+    keys = [Trouble(name=key.budget_key, state="closed", since=None, for_s=key.for_s, why=key.reason) for key in closed]
+    return [*map(_trouble, rows), *keys]
+
+
+def _trouble(row: origins.Origin) -> Trouble:
+    if row.halted_at:
+        return Trouble(
+            name=row.origin, state="halted", since=row.halted_at, for_s=None, why=row.halted_reason or "",
+            refusals=row.refusals, by=row.halted_by,
+        )  # fmt: skip
+    if row.refusals or not row.resumed_at:
+        return Trouble(name=row.origin, state="refused", since=None, for_s=None, why="", refusals=row.refusals)
+    return Trouble(
+        name=row.origin, state="resumed", since=row.resumed_at, for_s=None, why=row.resumed_reason or "",
+        by=row.resumed_by,
+    )  # fmt: skip

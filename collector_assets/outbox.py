@@ -102,7 +102,8 @@ class Outbox:
         self._depositing = len(batch)
         try:
             stored = await asyncio.to_thread(self._depositor.store, batch)
-            self._stops.settle(stored.halted, stored.closed_for_s)
+            refusals = Counter(item.origin for item in batch if item.is_refusal)
+            self._stops.settle(stored.halted, stored.closed_for_s, refusals)
             self.tally.add(stored)
         finally:
             self._depositing = 0

@@ -96,7 +96,7 @@ def run(
     `BadSelection`, `ReasonMissing`; `LateRefused` for a closed window of a source that says late="refuse".
     """
     source, selection = wish.source, _meant(wish)
-    reason, by = _said(wish.reason, "why: a reason", LONGEST_REASON), _said(wish.by, "who decides it", LONGEST_NAME)
+    reason, by = said(wish.reason, "why: a reason", LONGEST_REASON), said(wish.by, "who decides it", LONGEST_NAME)
     with database.transaction() as connection:
         row = windows.require(connection, source.name, wish.window)
         if not wish.dry_run:
@@ -139,13 +139,14 @@ def _meant(wish: Wish) -> Selection:
     return selection
 
 
-def _said(text: str, what: str, longest: int) -> str:
-    said = clean_text(text).strip()
-    if not said:
+def said(text: str, what: str, longest: int) -> str:
+    """What a person has to say about a decision; `ReasonMissing` when it is nothing, or too much."""
+    found = clean_text(text).strip()
+    if not found:
         raise ReasonMissing(f"say {what}; it is kept in `interventions`")
-    if len(said) > longest:
+    if len(found) > longest:
         raise ReasonMissing(f"say {what} in at most {longest} characters")
-    return said
+    return found
 
 
 def _require_named(selection: Selection, found: Sequence[Group]) -> None:

@@ -84,6 +84,8 @@ class Ended:
 
     outcome: Outcome
     reason: str
+    url: str = ""
+    """Where it would have led, if that is an address."""
 
 
 def loaded(stored: Mapping[str, Any]) -> Chain:

@@ -8,8 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from collector_assets import urls
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """Of one origin, as one worker sees them."""
+
+    in_a_row: int = 0
+    undeposited: int = 0
 
 
 class Stops:
@@ -26,12 +35,24 @@ class Stops:
         """Until which `time.monotonic()`, as the database says."""
         self._held: Mapping[str, float] = {}
         """The same, as answers say that are not deposited yet."""
+        self._refusals: dict[str, _Refusals] = {}
+        """By origin, as this worker sees them; the loop's alone."""
+        self._suspects: frozenset[str] = frozenset()
+        """Origins that this worker would halt; the deposit decides."""
 
     # --- Asking ------------------------------------------------------------------------------------------------------
 
     def forbid(self, url: str) -> bool:
         """Whether the URL's origin is halted."""
-        return bool(self.halted) and urls.origin(url) in self.halted
+        if not self.halted and not self._suspects:
+            return False
+        origin = urls.origin(url)
+        return origin in self.halted or origin in self._suspects
+
+    @property
+    def has_refusals(self) -> bool:
+        """Whether any origin has refused this worker."""
+        return bool(self._refusals)
 
     def closed_for_s(self, budget_key: str) -> float:
         """Seconds until the key is open; 0 when it is."""
@@ -46,8 +67,26 @@ class Stops:
         """An answer closes the key; until it is deposited nobody else knows."""
         self._held = {**self._held, budget_key: time.monotonic() + for_s}
 
-    def settle(self, halted: frozenset[str], closed_for_s: Mapping[str, float]) -> None:
-        """What a deposit has written."""
+    def refused(self, origin: str, *, limit: int) -> None:
+        """An answer refuses us; at the limit nothing more is sent there until it is deposited."""
+        seen = self._refusals.setdefault(origin, _Refusals())
+        seen.in_a_row += 1
+        seen.undeposited += 1
+        if seen.in_a_row >= limit:
+            self._suspects |= {origin}
+
+    def accepted(self, origin: str) -> None:
+        """A good page ends the row."""
+        if origin in self._refusals:
+            self._refusals[origin].in_a_row = 0
+
+    def settle(self, halted: frozenset[str], closed_for_s: Mapping[str, float], refusals: Mapping[str, int]) -> None:
+        """What a deposit has written, and how many refusals were in it, by origin."""
+        for origin, number in refusals.items():
+            seen = self._refusals[origin]
+            seen.undeposited -= number
+            if seen.undeposited <= 0:  # all is told: from here on the database knows better
+                self._suspects -= {origin}
         if not halted and not closed_for_s:
             return
         self.mark += 1

@@ -18,6 +18,7 @@ from collector_assets.cli import (
     collecting,
     exits,
     exporting,
+    halting,
     installing,
     looking,
     owning,
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Recurring web collection as Dagster assets.",
 )
-for part in (installing, collecting, looking, owning, watching, exporting, authoring, archiving):
+for part in (installing, collecting, looking, owning, halting, watching, exporting, authoring, archiving):
     app.add_typer(part.commands)
 
 

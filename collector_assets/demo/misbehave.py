@@ -280,6 +280,21 @@ async def sitemap_of(exchange: Exchange, argument: str) -> None:
     exchange.respond(reply(sitemaps.urlset(pages), content_type="text/xml"))
 
 
+async def challenge(exchange: Exchange, argument: str) -> None:
+    """challenge[/code=200]: instead of the page a challenge, as a well-known vendor sends it, with that status."""
+    markup = (
+        '<!DOCTYPE html><html><head><title>Just a moment...</title></head><body><div class="main-wrapper"></div>'
+        "<script>(function(){window._cf_chl_opt={cvId:'3',cType:'managed'};})();</script></body></html>\n"
+    )
+    exchange.respond(reply(markup.encode(), status=int(argument or 200)))
+
+
+async def login(exchange: Exchange, _: str) -> None:
+    """login: instead of the page a login."""
+    form = '<form action="/session"><input name="user"><input type="password" name="password"></form>'
+    exchange.respond(reply(f"<html><head><title>Log in</title></head><body>{form}</body></html>\n".encode()))
+
+
 async def early_hints(exchange: Exchange, _: str) -> None:
     """early_hints: 103 Early Hints first, then as usual."""
     exchange.line.write(status_line(103) + b"Link: </static/oscar/css/styles.css>; rel=preload; as=style\r\n\r\n")
@@ -380,7 +395,8 @@ def _code_and_rest(argument: str, default: int) -> tuple[int, str]:
 _ALL: tuple[Misbehaviour, ...] = (
     delay, drop, reset, hang, hang_after_headers, drip, oversized, endless, short_body, cut_chunked, chunked, status,
     flaky, redirect, redirect_loop, redirect_chain, empty_200, gzip_body, gzip_bomb, cut_gzip, mislabelled_gzip,
-    unlabelled_gzip, retry_after, early_hints, set_cookie, header_flood, bad_header, garbage, http10, close_after,
+    unlabelled_gzip, retry_after, challenge, login, early_hints, set_cookie, header_flood, bad_header, garbage, http10,
+    close_after,
     extra_bytes, unmodified, no_validators, say, sitemap_chain, sitemap_of,
     location, cookie_wall, cookie_trip, echo, calendar, echoed_query, stuck_listing,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from collector_assets import listing, recollect, replay, report
+from collector_assets import listing, recollect, replay, report, resume_origin
 from collector_assets.contract import Source
 from collector_assets.database import Database
 from collector_assets.errors import Refused, Unusable
@@ -39,6 +39,14 @@ class OfWindow(dg.Config):
 
     source: str = Field(description="name of a source")
     window: str = Field(description="key of a window (its partition), such as 2026-11-29")
+
+
+class OfOrigin(dg.Config):
+    """Which origin may be asked again, and why."""
+
+    origin: str = Field(description="as the alert or the failed step names it, such as https://shop.example")
+    reason: str = Field(description="why it is right to go on; kept in the table interventions")
+    by: str = Field(default="", description="who decided it")
 
 
 class OfNewest(dg.Config):
@@ -124,7 +132,14 @@ def build(found: Registry, installation: Installation) -> list[dg.JobDefinition]
             done = recollect.run(_wish(context, source, config), desk.database)
             yield _said(context, [done.summary, done.next_step], _of_putting_back(done))
 
-    return [_job(op) for op in (report_op, requests_op, rejects_op, replay_op, recollect_op)]
+    @_op("resume_origin", "Let requests go to an origin again that refused us and is halted. Sends nothing.")
+    def resume_origin_op(context: dg.OpExecutionContext, config: OfOrigin) -> Results:
+        with _explained():
+            by = _who(context, config.by)
+            done = resume_origin.run(config.origin, reason=config.reason, by=by, database=desk.database)
+            yield _said(context, [f"{done.origin} may be asked again", done.next_step], asdict(done))
+
+    return [_job(op) for op in (report_op, requests_op, rejects_op, replay_op, recollect_op, resume_origin_op)]
 
 
 def _op(name: str, description: str) -> Callable[[Callable[..., Results]], dg.OpDefinition]:
@@ -151,23 +166,33 @@ class _Desk:
     @contextmanager
     def serving(self, context: dg.OpExecutionContext, source: str, window: str) -> Iterator[Source]:
         """The source by its name, noted on the run; what a person must change is one line on the run's page."""
-        try:
+        with _explained():
             chosen = self._found.get(source)
             tags = {names.SOURCE_TAG: chosen.name} | ({WINDOW_TAG: window} if window else {})
             context.instance.add_run_tags(context.run_id, tags)
             yield chosen
-        except (Unusable, Refused) as error:
-            about = {"error": type(error).__name__}
-            raise dg.Failure(description=str(error), metadata=about, allow_retries=False) from error
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """What a person must change is one line on the run's page."""
+    try:
+        yield
+    except (Unusable, Refused) as error:
+        about = {"error": type(error).__name__}
+        raise dg.Failure(description=str(error), metadata=about, allow_retries=False) from error
 
 
 def _wish(context: dg.OpExecutionContext, source: Source, config: Again) -> Wish:
-    """Who it was: Dagster knows no users, so at least the run is named."""
-    by = f"{config.by.strip() or 'the Dagster UI'}, run {context.run_id}"
     return Wish(
         source=source, window=config.window, selection=config.selection(), everything=config.everything,
-        reason=config.reason, by=by, dry_run=config.dry_run,
+        reason=config.reason, by=_who(context, config.by), dry_run=config.dry_run,
     )  # fmt: skip
+
+
+def _who(context: dg.OpExecutionContext, by: str) -> str:
+    """Who it was: Dagster knows no users, so at least the run is named."""
+    return f"{by.strip() or 'the Dagster UI'}, run {context.run_id}"
 
 
 def _said(context: dg.OpExecutionContext, lines: list[str], shown: Mapping[str, Any]) -> dg.Output[None]:

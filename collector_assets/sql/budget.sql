@@ -168,8 +168,8 @@ UPDATE budget_keys SET
 WHERE budget_key = %(budget_key)s;
 
 -- name: closed_keys
--- The keys that are closed, and for how many seconds.
-SELECT k.budget_key, extract(epoch FROM k.closed_until - clock.now)::float8
+-- The keys that are closed, for how many seconds, and why.
+SELECT k.budget_key, extract(epoch FROM k.closed_until - clock.now)::float8, k.closed_reason
 FROM budget_keys AS k, (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) AS clock
 WHERE k.closed_until > clock.now AND (%(budget_keys)s::text[] IS NULL OR k.budget_key = ANY (%(budget_keys)s::text[]))
 ORDER BY k.budget_key;

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from collector_assets.contract import replace
+from collector_assets.contract import Budget, replace, seconds
 from collector_assets.demo import DemoSite
 from collector_assets.errors import DatabaseUnreachable
 from collector_assets.graph.resources import Installation
@@ -24,6 +24,23 @@ def test_a_refusal_is_not_tried_again(installation: Installation, instance: dg.D
     assert not result.success
     assert attempts_of(result, "frontier") == 1
     assert failure_of(result, "frontier").startswith(f"shop {KEY}: the window closed at 2026-02-04 01:00 UTC")
+
+
+def test_a_halt_fails_the_step_once_and_says_what_to_do(
+    installation: Installation, instance: dg.DagsterInstance, site: DemoSite
+) -> None:
+    """Rule 23: nothing is gained by trying again; a person resumes the origin."""
+    site.misbehave("status", prefix="/", arg="403")
+    serial = Budget(gap=seconds(0), slots=1)
+    one = replace(QUICK, refusal_limit=1, budget=serial, start_urls=(*QUICK.start_urls, f"{QUICK.start_urls[0]}?again"))
+    result = collect(one, installation, instance, "frontier")
+    assert attempts_of(result, "frontier") == 1
+    assert "`collector resume http://shop.localhost:8765 --reason …`" in failure_of(result, "frontier")
+    sent = len(site.arrivals())
+    assert "requests wait for http://shop.localhost:8765" in failure_of(
+        collect(one, installation, instance, "frontier"), "frontier"
+    )
+    assert len(site.arrivals()) == sent
 
 
 def test_late_work_is_refused_also_where_only_the_pages_are_asked_for(

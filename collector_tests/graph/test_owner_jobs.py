@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from collector_assets import origins
 from collector_assets.contract import Expect, replace
 from collector_assets.definitions import build
 from collector_assets.demo import DemoSite
@@ -29,7 +30,7 @@ from collector_tests.graph.test_materialize import (
 
 WHY = {"reason": "the publisher corrected it"}
 CHANGED = next(n for n in range(1, 61) if book(n, seed="demo", edition=2).changed_in == 2)
-VERBS = ("report", "requests", "rejects", "replay", "recollect")
+VERBS = ("report", "requests", "rejects", "replay", "recollect", "resume_origin")
 FOUND = Registry(loaded=(Loaded(source=QUICK, file="shop.py", locator=""),), broken=())
 
 
@@ -123,6 +124,20 @@ def test_the_run_says_which_source_and_who_it_was(installation: Installation, in
     (kept,) = page_of(launch(installation, instance, "report"))["interventions"]
     assert (kept["verb"], kept["requests"], kept["reason"]) == ("recollect", 3, WHY["reason"])
     assert kept["by_whom"] == f"ada, run {result.run_id}"
+
+
+def test_a_halted_origin_is_resumed_with_a_reason(installation: Installation, instance: dg.DagsterInstance) -> None:
+    origin = "http://shop.localhost:8765"
+    with installation.database.transaction() as connection:
+        origins.locked(connection, {origin: "shop.localhost"})
+        origins.halt(connection, origin, source="shop", reason="refused: 403, 3 in a row")
+    wanted = {"ops": {"resume_origin": {"config": {"origin": origin, "reason": "they gave us a key", "by": "ada"}}}}
+    (job,) = [job for job in owner_jobs.build(FOUND, installation) if job.name == "resume_origin"]
+    result = job.execute_in_process(run_config=wanted, instance=instance, raise_on_error=False)
+    assert "may be asked again" in page_of(result)["summary"]
+    assert count(installation, b"SELECT count(*) FROM origins WHERE resumed_by LIKE 'ada, run %'") == 1
+    again = job.execute_in_process(run_config=wanted, instance=instance, raise_on_error=False)
+    assert "is not halted" in failure_of(again)
 
 
 def test_the_report_is_a_card(installation: Installation, instance: dg.DagsterInstance) -> None:

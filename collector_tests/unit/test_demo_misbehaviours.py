@@ -177,6 +177,17 @@ def test_the_gzip_misbehaviours_lie_as_named(site: DemoSite) -> None:
     assert len(body) < 10_000
 
 
+@pytest.mark.parametrize("code", [200, 403, 503])
+def test_challenge(site: DemoSite, code: int) -> None:
+    status, _, body = parts(raw(site, f"/misbehave/challenge/{code}")[0])
+    assert (status, b"<title>Just a moment...</title>" in body) == (code, True)
+
+
+def test_login(site: DemoSite) -> None:
+    status, _, body = parts(raw(site, "/misbehave/login")[0])
+    assert (status, b'type="password"' in body) == (200, True)
+
+
 @pytest.mark.parametrize(
     ("argument", "code", "value"),
     [
