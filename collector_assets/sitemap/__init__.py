@@ -87,7 +87,7 @@ class Sitemap:
             self.root = "text"
             yield from _of_lines(_chained(head, pieces))
             return
-        if at:
+        if head[:at].strip() and not _DECLARATION.fullmatch(head[:at].strip()):
             self.flags[JUNK] = 1
         document = Document(self.flags, self._now)
         yield from document.read(_chained(head[at:], pieces))
@@ -97,7 +97,7 @@ class Sitemap:
         pieces: Iterator[bytes] = iter(lambda: self._stream.read(PIECE), b"")
         for _ in range(MOST_LAYERS):
             first, pieces = _first_bytes(pieces, 3)
-            if not first.startswith(b"\x1f\x8b\x08"):
+            if not first.startswith(_GZIP):
                 break
             pieces = self._gunzipped(pieces)
         size = 0
@@ -113,33 +113,44 @@ class Sitemap:
 
     def _gunzipped(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Gzip of one or more members (RFC 1952 §2.2); what can be had of a broken one."""
-        inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        inflater, left = _inflater(), b""
         for piece in pieces:
-            left = piece
-            while left:
-                if inflater.eof:
-                    if not left.strip(b"\0"):  # padding
-                        break
-                    inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+            left += piece
+            while left and not (inflater.eof and len(left) < len(_GZIP)):  # the next member may have begun
+                if inflater.eof and not left.startswith(_GZIP):
+                    return self._end(left)
+                inflater = _inflater() if inflater.eof else inflater
                 try:
                     yield inflater.decompress(left, PIECE)
                 except zlib.error:
                     self.flags[DAMAGED] = 1
-                    return
+                    return None
                 left = inflater.unconsumed_tail or inflater.unused_data
         while not inflater.eof and (rest := inflater.decompress(b"", PIECE)):
             yield rest
         if not inflater.eof:
             self.flags[CUT] = 1
+        return self._end(left)
+
+    def _end(self, left: bytes) -> None:
+        """Nothing or padding should follow the last member."""
+        if left.strip(b"\0"):
+            self.flags[TRAILING] = 1
+
+
+def _inflater() -> zlib._Decompress:  # the type has no public name
+    return zlib.decompressobj(16 + zlib.MAX_WBITS)
 
 
 # --- From bytes to text ----------------------------------------------------------------------------------------------
 
+_GZIP: Final = b"\x1f\x8b\x08"
 _ABSOLUTE: Final = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _DECLARED: Final = re.compile(rb"""<\?xml[^>]{0,200}?\bencoding\s*=\s*["']([A-Za-z0-9._-]+)""")
 _PARAMETER: Final = re.compile(r"""\bcharset\s*=\s*["']?([^\s"';,]+)""", re.IGNORECASE)
 _HEAD: Final = 4_096
-_DECLARATION: Final = re.compile(r"<\?xml\s", re.IGNORECASE)
+_DECLARATION: Final = re.compile(r"<\?xml\s[^>]*>?", re.IGNORECASE)
+"""What it says of the encoding was heard; whatever else it says, of versions and the like, is no reason to stop."""
 _ROOT_TAG: Final = re.compile(r"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)\b", re.IGNORECASE)
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le"))
 
@@ -196,7 +207,7 @@ def _headed(pieces: Iterator[str]) -> tuple[str, Iterator[str]]:
 def _start(head: str) -> int | None:
     """Where the XML begins, behind what a server printed first; nothing when there is none."""
     if declaration := _DECLARATION.search(head):
-        return declaration.start()
+        return declaration.end()
     if head.startswith(("<!", "<?")):
         return 0
     root = _ROOT_TAG.search(head)

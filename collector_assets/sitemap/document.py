@@ -19,6 +19,8 @@ LONGEST_TEXT: Final = 10_000
 """Characters of a loc that are kept: more than `urls.resolve` accepts."""
 LONGEST_TOKEN: Final = 1 << 20
 """Bytes of one tag, one comment or one broken entry: more is no sitemap, and costs quadratic time (CVE-2023-52425)."""
+BLANKS: Final = " \t\r\n\f\v\u00a0\u200b\u2060\ufeff"
+"""What stands around addresses that were copied from somewhere."""
 DEEPEST: Final = 50
 MOST_REPAIRS: Final = 50_000
 """Entries of a file that may break: each costs a tenth of a millisecond and more."""
@@ -90,7 +92,8 @@ class Document:
             self._is_over = True
             return
         if error.code == _JUNK_AFTER:
-            self._flags[TRAILING] = 1
+            has_entries = _ENTRY_TAG.search(self._parser.unfinished())
+            self._flags[DAMAGED if has_entries else TRAILING] = 1
             self._is_over = True
         else:
             self._broken += self._parser.unfinished()
@@ -252,7 +255,7 @@ class _Parser:
         if name == self._entry.name:
             self._close(self._entry)
         elif self._text is not None and self._names[-1] == self._entry.name:
-            text, self._text = "".join(self._text).strip(), None
+            text, self._text = "".join(self._text).strip(BLANKS), None
             if name == _LOC[self._entry.name]:
                 self._entry.locs += [text] if text or name == "loc" else []
             else:

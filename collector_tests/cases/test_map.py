@@ -53,6 +53,15 @@ def test_map_01_compression_that_does_not_match_the_name(name: str, body: bytes)
     assert read(body)[0] == ["https://h.example/1"], name
 
 
+def test_map_01_gzip_under_content_encoding(hands: Hands) -> None:
+    """As `s3.xml.gz`, from a real site."""
+    body = compressed(compressed(urlset(f"{SHOP}/catalogue/1".encode())))
+    say(hands.site, "/s3.xml.gz", body, type="application/gzip", headers="Content-Encoding: gzip\r\n")
+    source = replace(LISTED, sitemaps=(f"{SHOP}/s3.xml.gz",))
+    hands.discover(source)
+    assert hands.status(source).counts.by_kind("detail").planned == 1
+
+
 def test_map_01_a_third_layer_is_none_and_a_cut_one_keeps_what_came() -> None:
     with pytest.raises(NotASitemap):
         read(compressed(compressed(compressed(ONE))))

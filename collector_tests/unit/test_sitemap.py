@@ -9,7 +9,7 @@ import pytest
 
 from collector_assets import sitemap
 from collector_assets.sitemap import Entry, Lost, NotASitemap, Sitemap
-from collector_tests.cases.test_map import NOW, XML, read, urlset
+from collector_tests.cases.test_map import NOW, XML, compressed, read, urlset
 
 
 def test_only_the_loc_of_an_entry_is_its_address() -> None:
@@ -95,6 +95,50 @@ def test_what_follows_the_document_is_left_out_and_said() -> None:
     locs, found = read(urlset(b"https://h.example/1") + b"<!-- cached --><p>rubbish")
     assert locs == ["https://h.example/1"]
     assert found.flags == {sitemap.TRAILING: 1}
+
+
+def test_entries_of_a_second_document_are_not_lost_silently() -> None:
+    locs, found = read(urlset(b"https://h.example/1") + urlset(b"https://h.example/2"))
+    assert locs == ["https://h.example/1"]
+    assert found.flags == {sitemap.DAMAGED: 1}
+
+
+class Dripping(io.BytesIO):
+    """One byte at a time."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(1, size or 1))
+
+
+def test_it_does_not_matter_in_which_pieces_a_file_comes() -> None:
+    parts = [urlset(b"https://h.example/1")[:-9], b"<url><loc>https://h.example/?a&b</loc></url></urlset>"]
+    for body in (b"".join(map(compressed, parts)), compressed(b"".join(map(compressed, parts))), b"".join(parts)):
+        found = Sitemap(Dripping(body), now=NOW)
+        assert [entry.loc for entry in found if isinstance(entry, Entry)] == [
+            "https://h.example/1", "https://h.example/?a&b",
+        ]  # fmt: skip
+        assert found.flags == {sitemap.REPAIRED: 1}
+
+
+def test_what_follows_a_gzip_member_is_no_damage() -> None:
+    whole = compressed(urlset(b"https://h.example/1"))
+    assert read(whole + bytes(512))[1].flags == {}
+    locs, found = read(whole + b"rubbish")
+    assert (locs, found.flags) == (["https://h.example/1"], {sitemap.TRAILING: 1})
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        b'<?xml version="1.1"?>',
+        b"<?xml encoding='utf8' made='by us'?>",
+        b'<?xml encoding="UTF-8">',
+        b"<?XML ?>",
+    ],
+)
+def test_an_odd_declaration_is_no_reason_to_stop(declaration: bytes) -> None:
+    locs, found = read(declaration + b'<?xml-stylesheet href="s.xsl"?>' + urlset("https://h.example/1\u200b".encode()))
+    assert (locs, found.flags) == (["https://h.example/1"], {})
 
 
 def test_the_declared_encoding_is_used_also_where_expat_does_not_know_it() -> None:
