@@ -54,6 +54,7 @@ class Outcome(StrEnum):
     CLIENT_ERROR = "client_error"
     SERVER_ERROR = "server_error"
     UNEXPECTED_STATUS = "unexpected_status"
+    CONDITION_FAILED = "condition_failed"
     REVISIT_LOST = "revisit_lost"
     # ours
     DESTINATION_REFUSED = "destination_refused"
@@ -115,6 +116,7 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.CLIENT_ERROR: (Policy.FAIL, "another 4xx"),
     Outcome.SERVER_ERROR: (Policy.FAIL, "another 5xx"),
     Outcome.UNEXPECTED_STATUS: (Policy.FAIL, "any other status than 200, such as 204, 206, or 304 unasked"),
+    Outcome.CONDITION_FAILED: (Policy.RETRY, "412 to a condition of ours; the next attempt is without one"),
     Outcome.REVISIT_LOST: (
         Policy.RETRY,
         "unchanged since a page whose bytes are gone or unreadable by now; the next attempt is without condition",

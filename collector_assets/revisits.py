@@ -18,13 +18,18 @@ from collector_assets.contract import Source
 from collector_assets.database import Connection
 from collector_assets.fetch import Response
 from collector_assets.outcome import Outcome
-from collector_assets.page import NOT_MODIFIED, StoredResponse, header_map, revisited
+from collector_assets.page import StoredResponse, header_map, revisited
 from collector_assets.request import Lease
 
 OWN_QUESTIONS: Final = frozenset(
     ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range")
 )
 """Headers by which a source asks itself: the answers are not ours to interpret (RFC 9110 §13, §14.2)."""
+
+LONGEST_VALIDATOR: Final = 1_000
+"""A longer one would rather make the request too large than be recognised."""
+TO_CONDITIONS: Final = {304: Outcome.NOT_MODIFIED, 412: Outcome.CONDITION_FAILED}
+"""What a status means to a conditional GET. A 412 is against RFC 9110 §13.1.2, and is sent all the same."""
 
 
 class EarlierPages:
@@ -73,13 +78,17 @@ def conditions(lease: Lease) -> dict[str, str]:
     if lease.earlier is None:
         return {}
     said = {"If-None-Match": lease.earlier.etag, "If-Modified-Since": lease.earlier.last_modified}
-    return {name: value for name, value in said.items() if value and value.isascii() and value.isprintable()}
+    return {name: value for name, value in said.items() if value and _may_be_sent(value)}
+
+
+def _may_be_sent(value: str) -> bool:
+    return len(value) <= LONGEST_VALIDATOR and value.isascii() and value.isprintable()
 
 
 def outcome_of(lease: Lease, answer: Response) -> Outcome:
     """The outcome of the answer, a 304 to a conditional request being a good one (HTTP-23)."""
-    if answer.status == NOT_MODIFIED and conditions(lease):
-        return Outcome.NOT_MODIFIED
+    if answer.status in TO_CONDITIONS and conditions(lease):
+        return TO_CONDITIONS[answer.status]
     return answer.outcome
 
 

@@ -30,6 +30,7 @@ MOST_PROBLEMS: Final = 50
 _END: Final = b"\r\n\r\n"
 _MANDATORY: Final = ("warc-type", "warc-record-id", "warc-date", "content-length")
 _WITH_URI: Final = frozenset(("response", "request", "resource", "revisit", "conversion", "continuation"))
+_LENGTH: Final = re.compile(r"[0-9]{1,18}\Z")
 _ID: Final = re.compile(r"<[a-z][a-z0-9+.-]*:[^\s<>]+>\Z", re.IGNORECASE)
 _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:[\x21-\x3b\x3d\x3f-\x7e]+\Z", re.IGNORECASE)
 _HEADER: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\Z|[ \t][^\r\n\0]*\Z")
@@ -249,7 +250,7 @@ def _record(feed: _Feed, offset: int) -> tuple[Record | None, list[str]]:
     fields = {name.lower(): value for name, value in header_lines(lines)}
     problems = [*_field_problems(fields), *_line_problems(lines)]
     length = fields.get("content-length", "")
-    if not length.isascii() or not length.isdigit():
+    if not _LENGTH.match(length):
         raise _Broken("a record without a length")
     payload, came = Payload(fields), 0
     for piece in feed.exactly(int(length)):

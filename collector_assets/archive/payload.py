@@ -14,6 +14,7 @@ from typing import Final
 
 from collector_assets.archive.warc import header_lines
 
+ALGORITHMS: Final = frozenset(("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "blake2s"))
 _END: Final = b"\r\n\r\n"
 _CHUNK: Final = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 _BASES: Final = (base64.b32decode, bytes.fromhex, base64.b64decode, base64.urlsafe_b64decode)
@@ -83,9 +84,7 @@ class _Digest:
     def __init__(self, name: str, said: str) -> None:
         self._name, self._said = name, said
         algorithm = said.partition(":")[0].lower().replace("-", "")
-        self._hash = (
-            hashlib.new(algorithm, usedforsecurity=False) if algorithm in hashlib.algorithms_available else None
-        )
+        self._hash = hashlib.new(algorithm, usedforsecurity=False) if algorithm in ALGORITHMS else None
 
     def take(self, data: bytes) -> None:
         if self._hash:

@@ -237,7 +237,7 @@ def parse_record(record: bytes) -> tuple[dict[str, str], bytes]:
         raise BrokenRecord("not a WARC record")
     fields = {name.lower(): value for name, value in header_lines(lines)}
     length = fields.get("content-length", "")
-    if not length.isascii() or not length.isdigit():
+    if not length.isascii() or not length.isdigit() or len(length) > 18:
         raise BrokenRecord("a WARC record without a length")
     block, end = rest[: int(length)], rest[int(length) :]
     if len(block) != int(length) or end != b"\r\n\r\n":

@@ -33,7 +33,8 @@ RETURNING page_id;
 UPDATE pages AS p SET flags = ARRAY(SELECT DISTINCT f.flag FROM unnest(p.flags || %(flags)s::text[]) AS f (flag) ORDER BY 1)
 WHERE p.window_start = %(window_start)s AND p.page_id = (
     SELECT max(n.page_id) FROM pages AS n
-    WHERE n.source = %(source)s AND n.window_start = %(window_start)s AND n.request_id = %(request_id)s AND n.outcome = 'ok');
+    WHERE n.source = %(source)s AND n.window_start = %(window_start)s AND n.request_id = %(request_id)s
+      AND n.outcome IN ('ok', 'not_modified'));
 
 -- name: pages_for_reading
 -- The newest good page of each request, in request id order, with what is known of the request.

@@ -162,6 +162,15 @@ def test_a_page_that_could_not_be_read_is_sent_again(hands: Hands) -> None:
     assert pages_of(hands) == {("not_modified", 304, True): 3, ("ok", 200, False): 60}
 
 
+def test_a_site_that_cannot_be_asked_conditionally_is_asked_plainly(hands: Hands) -> None:
+    """412 to a GET is against RFC 9110, and comes all the same."""
+    quick = replace(QUICK, retry_wait=QUICK.retry_wait / 100)
+    hands.whole(quick)
+    hands.site.misbehave("status", prefix="/catalogue/page-1.html", arg="412", times=1)
+    discovered = hands.discover(quick, TOMORROW)
+    assert discovered.collected.outcomes == {"condition_failed": 1, "ok": 1, "not_modified": 2}
+
+
 def test_a_source_that_asks_itself_reads_its_own_answer(hands: Hands) -> None:
     """A 304 to a condition of the source's own is no page of ours."""
     asking = replace(QUICK, headers={"If-Modified-Since": "Fri, 01 Jan 2027 00:00:00 GMT"}, max_attempts=1)

@@ -13,6 +13,8 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from collector_assets.archive import LocalArchive
 from collector_assets.archive.check import Checked, check, repeated
@@ -132,6 +134,31 @@ def test_without_compression_the_record_after_a_bad_one_is_found() -> None:
 
 def test_a_file_that_is_nothing_but_wrong_is_told_briefly() -> None:
     assert len(checked(gzip.compress(record(WARC_Date="x")) * 500).problems) == 50
+
+
+@given(st.data())
+def test_no_damage_is_an_error_of_ours_and_no_cut_goes_unseen(data: st.DataObject) -> None:
+    """Bytes changed, cut off or put in, anywhere."""
+    kind = "application/http;msgtype=response"
+    digest = f"sha256:{hashlib.sha256(b'hello').hexdigest()}"
+    block = http(b"5\r\nhello\r\n0\r\n\r\n", "Transfer-Encoding: chunked")
+    plain = record() + record(block, kind="response", Content_Type=kind, WARC_Payload_Digest=digest)
+    members = gzip.compress(record()), gzip.compress(record(block, kind="response", Content_Type=kind))
+    whole = data.draw(st.sampled_from([plain, b"".join(members)]))
+    at = data.draw(st.integers(1, len(whole) - 1))
+    match data.draw(st.sampled_from(["cut", "change", "insert"])):
+        case "cut":
+            assert told(whole[:at]) or at in {len(record()), len(members[0])}
+        case "change":
+            told(whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :])
+        case _:
+            told(whole[:at] + data.draw(st.binary(min_size=1, max_size=40)) + whole[at:])
+
+
+@pytest.mark.parametrize("length", ["9" * 5_000, "-1", "1e3", "٣", "5 5"])
+def test_a_length_that_is_none(length: str) -> None:
+    lines = f"WARC/1.1\r\nContent-Length: {length}\r\n\r\n".encode()
+    assert any("without a length" in message for message in told(gzip.compress(lines)))
 
 
 def test_a_large_record_is_checked_in_little_memory() -> None:

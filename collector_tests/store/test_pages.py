@@ -212,7 +212,7 @@ THEIR_PAGES = """
 INSERT INTO pages (window_start, source, request_id, attempt, fence, kind, url, final_url, outcome, status,
     requested_at, fetched_at, warc_file, warc_offset, warc_length, warc_date, payload_digest, body_bytes)
 SELECT window_start, source, request_id, 1, 1, kind, url, url, 'ok', 200, now(), now(), 'a', 1, 1, now(), '', 1
-FROM requests;
+FROM requests
 """
 
 
@@ -229,6 +229,29 @@ def test_next_part_is_found_by_index_without_sorting_the_window(database: Databa
     assert "good_pages_by_request" in plan
     assert "Seq Scan" not in plan, plan
     assert "Sort" not in plan, plan
+
+
+def test_earlier_pages_are_found_by_index(database: Database) -> None:
+    """A claim of a later window costs the same, however many pages there are."""
+    values: dict[str, Any] = {"window_start": START + timedelta(days=1)}
+    with database.transaction() as connection:
+        for day in (START, START + timedelta(days=1)):
+            connection.execute(MANY.encode(), {"start": day})
+        connection.execute(THEIR_PAGES.encode() + b"WHERE window_start = %s", [START])
+        ids: list[Any] = connection.execute(
+            "SELECT request_id FROM requests WHERE window_start = %s LIMIT 256", [DAY.end]
+        ).fetchall()
+        values["request_ids"] = [request_id for (request_id,) in ids]
+        for analyzed in (False, True):
+            if analyzed:
+                connection.execute("ANALYZE pages, requests")
+            explained = connection.execute(f"EXPLAIN {statements('pages')['earlier_pages']}", values).fetchall()
+            plan = "\n".join(str(line) for (line,) in explained)
+            assert "Seq Scan" not in plan, plan
+            assert "pages_by_url" in plan, plan
+        found = pages.earlier(connection, DAY.end, values["request_ids"])
+        connection.execute("DELETE FROM pages")
+    assert len(found) == 256
 
 
 def test_writing_rows_is_cheap(work: Work) -> None:

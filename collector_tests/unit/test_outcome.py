@@ -9,7 +9,7 @@ from collector_assets.outcome import POLICY, Outcome, Policy, of_status, outcome
 PAGE = Path(__file__).parents[2] / "docs" / "outcomes.md"
 RETRIED = {
     "host_unresolved", "connect_error", "connection_lost", "timeout", "truncated", "protocol_error", "unavailable",
-    "empty_body", "revisit_lost", "fetcher_error", "lease_expired",
+    "empty_body", "revisit_lost", "condition_failed", "fetcher_error", "lease_expired",
 }  # fmt: skip
 
 
