@@ -85,6 +85,7 @@ def test_http_01_says_gzip_sends_plain(hands: Hands) -> None:
 
 @pytest.mark.parametrize("missing", [1, 9, 30])
 def test_http_01_cut_gzip_is_tried_again_and_never_taken_for_plain(hands: Hands, missing: int) -> None:
+    """Rule 11: decoding tells a cut body from a whole one, early enough to ask again."""
     assert end(hands, coded("gzip", gzip.compress(HTML * 20)[:-missing])) == ("failed(fetch)", "truncated")
     assert hands.rows("SELECT outcome, truncated FROM pages") == 2 * [("truncated", "unspecified")]
 

@@ -75,7 +75,7 @@ def test_redirect_is_followed_and_both_answers_are_archived(hands: Hands, status
 
 
 def test_chain_goes_on_in_one_attempt(hands: Hands) -> None:
-    """Ten redirects are the most that are followed by default; max_attempts is three."""
+    """Rule 3: ten redirects, the most that are followed by default, and max_attempts is three."""
     source = starting("/misbehave/redirect_chain/10")
     hands.open(source)
     assert hands.collect(source).outcomes == {"redirect": 10, "ok": 1}

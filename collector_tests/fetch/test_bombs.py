@@ -147,7 +147,7 @@ GROUPS = [tuple(BOMBS)[at::5] for at in range(5)]
 
 @pytest.mark.parametrize("names", GROUPS, ids="; ".join)
 def test_bombs_cost_no_more_than_their_limits(names: tuple[str, ...]) -> None:
-    """HTTP-07, HTTP-27, HTTP-28: memory, decoded bytes and time; what became of each has a name."""
+    """Rule 11; HTTP-07, HTTP-27, HTTP-28: memory, decoded bytes and time; what became of each has a name."""
     with ExitStack() as stack:
         addresses = [stack.enter_context(pouring(BOMBS[name][0] if name else small)) for name in ("", *names)]
         run = subprocess.run(
