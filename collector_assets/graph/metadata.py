@@ -58,7 +58,7 @@ def outcomes(status: WindowStatus) -> dg.TableMetadataValue:
 def of_contract(source: Source) -> dict[str, Any]:
     """What the source says about itself, for people who look at the asset."""
     budget, gap, window = source.budget, source.budget.gap.total_seconds(), source.window
-    starts = [item if isinstance(item, str) else item.url for item in source.start_urls]
+    starts = [item if isinstance(item, str) else item.url for item in source.start_urls] + [*source.sitemap_starts]
     said = {
         "domain": source.domain,
         "starts": dg.MetadataValue.md("\n".join(f"* `{url}`" for url in starts[:MOST_STARTS]) or "from a function"),
@@ -71,6 +71,8 @@ def of_contract(source: Source) -> dict[str, Any]:
         "kinds": ", ".join(source.kind_map),
         "max_requests": source.max_requests,
     }
+    if source.inputs:
+        said["inputs"] = ", ".join(f"{name} ({type(given).__name__})" for name, given in source.inputs.items())
     return said | ({"licence_note": source.licence_note} if source.licence_note else {})
 
 

@@ -159,6 +159,17 @@ def test_a_file_may_name_the_window_and_be_elsewhere(hands: Hands) -> None:
     assert read(hands, FromFile("memory://in/{window.key}.csv")) == [{"slug": "a"}]
 
 
+def test_a_file_in_an_object_store(hands: Hands, bucket: str) -> None:
+    """s3://, by the usual AWS environment."""
+    import fsspec  # noqa: PLC0415
+
+    with fsspec.open(f"{bucket}/books.csv.gz", "wb") as file:
+        file.write(gzip.compress(b"slug\na\nb\n"))  # pyright: ignore[reportAttributeAccessIssue]
+    assert read(hands, FromFile(f"{bucket}/books.csv.gz")) == [{"slug": "a"}, {"slug": "b"}]
+    with pytest.raises(InputUnreadable, match=r"nowhere\.csv: no such file"):
+        read(hands, FromFile(f"{bucket}/nowhere.csv"))
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
