@@ -16,8 +16,8 @@ from collector_assets.decoding import DecodingError
 from collector_assets.fetch import Response
 from collector_assets.outcome import Outcome
 
-HEAD_OF_A_PAGE: Final = 16_384
-"""Bytes in which a meta refresh is looked for."""
+HEAD_OF_A_PAGE: Final = 2_048
+"""Bytes in which a meta refresh is looked for; a page that only leads on is small."""
 MISTYPED: Final = "content_type_mislabelled"
 """Flag: header and first bytes name different types; the bytes were believed."""
 
@@ -53,9 +53,12 @@ def _cut(answer: Response, error: DecodingError) -> Response:
 
 def _typed(answer: Response, body: bytes, kind: Kind) -> Response:
     content_type = _header(answer, b"content-type")
+    is_mistyped = media.mismatch(content_type, body)
+    if not (is_mistyped or kind.accepts):
+        return answer
     if objection := media.objection(content_type, body, kind.accepts):
         return replace(answer, outcome=Outcome.UNEXPECTED_TYPE, reason=objection)
-    return replace(answer, flags=(*answer.flags, MISTYPED)) if media.mismatch(content_type, body) else answer
+    return replace(answer, flags=(*answer.flags, MISTYPED)) if is_mistyped else answer
 
 
 def _may_refresh(answer: Response, body: bytes) -> bool:

@@ -64,6 +64,8 @@ def _said(content_type: str) -> Media | None:
 def shown(body: bytes) -> Media | None:
     """The family that the first bytes show, if they show one."""
     head = body[:HEAD]
+    if head.startswith(b"<"):  # nearly all
+        return _shown_by_text(head)
     for mark, family in _SHOWN:
         if head.startswith(mark):
             return family
