@@ -12,7 +12,8 @@ its port:
 | control.localhost   | GET /arrivals, GET /state, POST /reset, POST /switch; never logged                         |
 
 On every host: `/items/<name>.json` and `/candidates.json` (the lab, `lab.py`; by custom asked for on lab.localhost),
-`/misbehave/<name>[/<argument>]` (`misbehave.py`), `/echo` (the request as it arrived), `/robots.txt`, `/sitemap.xml`.
+`/misbehave/<name>[/<argument>]` (`misbehave.py`), `/echo` (the request as it arrived), `/robots.txt`, `/sitemap.xml`,
+`/gazette/YYYY/MM/DD.json` (`gazette.py`).
 """
 
 from .arrivals import Arrival, Violation

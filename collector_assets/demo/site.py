@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict
 from urllib.parse import unquote
 
-from . import lab, markup, sitemaps
+from . import gazette, lab, markup, sitemaps
 from .connection import Connection
 from .log import ArrivalLog
 from .misbehave import TABLE
@@ -110,6 +110,8 @@ class Site:
             return reply(text, content_type="text/plain") if text else _NOT_FOUND
         if path.startswith("/sitemap"):
             return sitemaps.answer(request, self._shop(request.headers.host)) or _NOT_FOUND
+        if path.startswith("/gazette/"):
+            return gazette.answer(path) or _NOT_FOUND
         if path == "/echo":
             return _echo(request)
         if path.startswith("/items/") or path == "/candidates.json":

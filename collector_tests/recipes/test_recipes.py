@@ -9,7 +9,7 @@ import pytest
 
 from collector_assets import registry
 from collector_assets.contract import Source
-from collector_tests.collect.conftest import QUICK, TODAY, TOMORROW, Hands, day
+from collector_tests.collect.conftest import LONG_AGO, QUICK, TODAY, TOMORROW, Hands, day
 from collector_tests.recipes import FOLDER
 
 FILES = sorted(FOLDER.glob("*.py"))
@@ -61,6 +61,20 @@ def test_only_new_items(hands: Hands, recipe: Recipe) -> None:
     third = hands.whole(source, LATER).counts
     assert (third.by_kind("listing").done, third.by_kind("book").done, third.skipped) == (2, 2, 38)
     assert hands.publish(source, LATER).total == 60
+
+
+def test_date_addressed_archive(hands: Hands, recipe: Recipe) -> None:
+    """A window of years ago is collected in truth: not late, and with the notices of its day."""
+    source = recipe("date_addressed_archive")
+    for window in (LONG_AGO, day(LONG_AGO.end)):
+        assert hands.whole(source, window).pages.late == 0
+        hands.publish(source, window)
+    assert source.is_window_named
+    assert [arrival.path for arrival in hands.arrivals("gazette.localhost") if "gazette" in arrival.path] == [
+        "/gazette/2020/01/29.json", "/gazette/2020/01/30.json",
+    ]  # fmt: skip
+    numbers = hands.column("SELECT entity FROM latest ORDER BY 1")
+    assert numbers == [f"202001{date}-{number}" for date in (29, 30) for number in (1, 2, 3)]
 
 
 def test_from_sitemaps(hands: Hands, recipe: Recipe) -> None:

@@ -330,3 +330,11 @@ def test_a_slow_accept_leaves_new_connections_unread(site: DemoSite) -> None:
     assert time.monotonic() - started >= 0.3
     [arrival] = site.arrivals()
     assert arrival.ended - arrival.arrived < 0.2
+
+
+def test_the_gazette_shows_each_day_alike_and_none_to_come(site: DemoSite) -> None:
+    first = parts(raw(site, "/gazette/2020/02/29.json")[0])
+    assert json.loads(first[2])["notices"][0]["number"] == "20200229-1"
+    assert parts(raw(site, "/gazette/2020/02/29.json")[0])[2] == first[2]
+    for path in ("/gazette/2999/01/01.json", "/gazette/2021/02/29.json", "/gazette/today.json"):
+        assert parts(raw(site, path)[0])[0] == 404
