@@ -423,7 +423,7 @@ class Depositor:
             location=location,
             body_bytes=len(answer.body),
             truncated=answer.truncated,
-            flags=answer.flags,
+            flags=(*answer.flags, redirects.DOWNGRADED) if _is_downgraded(item) else answer.flags,
             late=fetched_at >= self._window.closes_at and not self._window.names_window,
             warc_date=answer.requested_at,
             revisit_of=earlier.page_id if earlier else None,
@@ -477,6 +477,11 @@ def follow(source: Source, asked: Lease | NewRequest, answer: Response) -> redir
         said = f"{answer.status} to {chain.url}, outside the scope"
         return redirects.Ended(outcome=Outcome.OUT_OF_SCOPE, reason=said, url=chain.url)
     return chain
+
+
+def _is_downgraded(item: Judged) -> bool:
+    """Whether TLS is left behind: followed, because the site says so, and noted on the page."""
+    return bool(item.chain) and item.answered.lease.address.startswith("https:") and item.chain.url.startswith("http:")
 
 
 def _at_hop(lease: Lease, reason: str) -> str:

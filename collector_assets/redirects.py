@@ -18,6 +18,8 @@ from collector_assets.cookies import Cookie
 from collector_assets.outcome import Outcome
 from collector_assets.request import Lease, NewRequest
 
+DOWNGRADED: Final = "redirects_to_plain_http"
+"""Flag of an answer that leads from https to http."""
 SAFELISTED: Final = frozenset({"accept", "accept-language"})
 """Headers that may go to another origin: they ask for a form of the answer and say nothing about us (Fetch §2.2.2)."""
 OF_THE_BODY: Final = frozenset({"content-encoding", "content-language", "content-location", "content-type"})

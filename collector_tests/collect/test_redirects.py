@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 from collections.abc import Iterator
 from typing import Any
@@ -9,11 +10,15 @@ from typing import Any
 import pandera.pandas as pa
 import pytest
 
-from collector_assets import pages
+from collector_assets import frontier, pages
 from collector_assets.collect import Ending
 from collector_assets.contract import Budget, Kind, Link, Page, Source, replace, seconds
 from collector_assets.demo.arrivals import violations
+from collector_assets.deposit import Answered
+from collector_assets.fetch import Response
+from collector_assets.outcome import Outcome
 from collector_tests.collect.conftest import FAST, QUICK, TODAY, TOMORROW, Hands, day
+from collector_tests.collect.test_deposit import answer_to, store
 
 SHOP = "http://shop.localhost:8765"
 OTHER = "http://other.localhost:8765"
@@ -260,3 +265,21 @@ def test_condition_is_sent_to_where_the_page_was_and_to_no_other_hop(hands: Hand
         ("redirect", 302, False),
         ("not_modified", 304, True),
     ]
+
+
+def test_way_from_https_to_http_is_noted(hands: Hands) -> None:
+    """Written as an answer of a site with TLS, which the demo site has not."""
+    source = replace(MOVED, start_urls=(Link("https://shop.localhost/a", kind="page"),))
+    hands.open(source)
+    with hands.database.transaction() as connection:
+        (lease,) = frontier.claim(
+            connection, source="moved", window_start=TODAY.start, budget_key="shop.localhost", worker="w", count=1,
+            lease=seconds(60), kinds=None, lane_weights={"*": 1}, discovering=(), interleave=None,
+        )  # fmt: skip
+    answer = answer_to(lease).answer
+    assert isinstance(answer, Response)
+    headers = ((b"Location", b"http://shop.localhost:8765/"),)
+    moved = dataclasses.replace(answer, outcome=Outcome.REDIRECT, status=302, headers=headers)
+    store(hands, [Answered(lease=lease, answer=moved)], source)
+    assert hands.column("SELECT flags FROM pages") == [["redirects_to_plain_http"]]
+    assert hands.collect(source).outcomes == {"ok": 1}
