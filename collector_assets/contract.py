@@ -42,6 +42,8 @@ SITEMAP = "sitemap"
 """The kind of the pages of `Source.sitemaps`; what they lead to is read by `sitemap.py`."""
 RESERVED_NAMES = frozenset({"multi"})
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+FILE_SYSTEMS = frozenset({"abfs", "abfss", "az", "file", "gcs", "gs", "hdfs", "memory", "oci", "s3"})
+"""Where a file of `FromFile` may be besides a plain path; fsspec knows them."""
 OUR_HEADERS = frozenset({"user-agent", "host", "connection", "content-length", "transfer-encoding", "accept-encoding"})
 """What the fetcher says itself: who we are, and how the message is framed."""
 
@@ -406,6 +408,7 @@ class Source(Refusing):
         _check_pages(self)
         _check_sitemaps(self)
         _check_known(self)
+        _check_inputs(self)
         _check_starts(self)
         _check_addresses(self)
         _check_keys(self)
@@ -670,11 +673,21 @@ def _check_sitemaps(source: Source) -> None:
             raise _wrong(source, "sitemap_kinds", f'{name!r} says dedupe="entity"; a sitemap names no entities')
 
 
+def _check_inputs(source: Source) -> None:
+    if source.inputs and not source.start:
+        raise _wrong(source, "inputs", "nothing reads them: give a start function, (window, inputs) -> links")
+    for name, given in source.inputs.items():
+        scheme = given.url.partition("://")[0] if isinstance(given, FromFile) and "://" in given.url else ""
+        if scheme and scheme not in FILE_SYSTEMS:
+            # What is on the web goes through robots.txt, budget, egress guard and archive, or not at all (rule 13).
+            known = ", ".join(sorted(FILE_SYSTEMS))
+            problem = f"{name!r}: {scheme!r} is no file system ({known}); a file on the web is a page, fetched like any"
+            raise _wrong(source, "inputs", problem)
+
+
 def _check_starts(source: Source) -> None:
     if not source.start_urls and not source.start and not source.sitemaps:
         raise _wrong(source, "start_urls", "empty, and no start function: a window would have nothing to do")
-    if source.inputs and not source.start:
-        raise _wrong(source, "inputs", "nothing reads them: give a start function, (window, inputs) -> links")
     if not source._start_addresses and not source.scope:  # noqa: SLF001  the same module
         raise _wrong(source, "scope", "without start_urls the hosts must be named here")
     for host in source.scope:

@@ -223,6 +223,15 @@ def test_another_source_s_entities_become_starts(hands: Hands) -> None:
     assert hands.open(replace(again, name="typed", inputs={"books": FromSource("shop", record="person")})).added == 0
 
 
+@pytest.mark.parametrize(
+    "url", ["https://shop.example/books.csv", "ftp://shop.example/b.csv", "simplecache::https://shop.example/b.csv"]
+)
+def test_a_file_on_the_web_is_a_page_and_no_input(url: str) -> None:
+    """Rule 13: nothing leaves past the guard."""
+    with pytest.raises(ContractError, match="a file on the web is a page"):
+        from_books(FromFile(url))
+
+
 def test_inputs_without_a_start_function_are_refused() -> None:
     with pytest.raises(ContractError, match="nothing reads them"):
         replace(QUICK, inputs={"books": FromSource("shop")})
