@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from collector_tests.collect.conftest import QUICK
 from collector_tests.end_to_end.test_bad_input import one_line
 from collector_tests.end_to_end.test_check_new_export import Owner, owner
+from collector_tests.fixtures.object_store import SECRETS
 
 __all__ = ["owner"]
 
@@ -42,3 +44,16 @@ def test_without_the_database_the_files_are_checked(owner: Owner) -> None:
 def test_a_path_that_is_not_there_is_one_line(owner: Owner) -> None:
     done = owner.types("archive", "check", "nowhere.warc.gz", exits=2)
     assert "nowhere.warc.gz: no such file or folder" in one_line(done)
+
+
+def test_a_window_is_collected_into_a_bucket_and_checked_there(owner: Owner, bucket: str) -> None:
+    """With nothing but `COLLECTOR_ARCHIVE` and the store's own environment; what is told shows no secret."""
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    owner.types("collect", "lab", today, COLLECTOR_ARCHIVE=bucket)
+    checked = owner.types("archive", "check", COLLECTOR_ARCHIVE=bucket)
+    assert checked.stdout.strip().endswith("all is well")
+    assert "page rows compared, 0 responses unreferenced" in checked.stdout
+    [whole] = owner.asks("archive", "check", f"{bucket}/lab/{today}", COLLECTOR_ARCHIVE=bucket)
+    assert whole["rows"] == owner.hands.column("SELECT count(*) FROM pages")[0] > 0
+    refused = owner.types("archive", "check", "s3://nobody-has-made-it/x", exits=3)
+    assert not any(secret in refused.stderr + checked.stdout for secret in SECRETS)
