@@ -106,7 +106,10 @@ class PageCounts:
     pages: int
     ok_by_kind: Mapping[str, int]
     """Good pages, each request's newest only."""
-    wire_bytes: int
+    stored_bytes: int
+    """Of bodies as received; an unchanged page has none of its own."""
+    unchanged: int
+    """Pages whose bytes an earlier window holds."""
     first_fetched_at: datetime | None
     last_fetched_at: datetime | None
     late: int

@@ -125,7 +125,8 @@ def of_collecting(status: WindowStatus, done: Collected, archive: str) -> dict[s
         **_of_work(done),
         "pages": pages.pages,
         "good_pages": pages.good,
-        "bytes_stored": pages.wire_bytes,
+        "unchanged_pages": pages.unchanged,
+        "bytes_stored": pages.stored_bytes,
         "warc_files": len(pages.warc_files),
         "warc_location": dg.MetadataValue.path(_location(archive, pages.warc_files)),
     }

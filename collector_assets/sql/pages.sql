@@ -97,7 +97,8 @@ SELECT
             GROUP BY kind
         ) AS by_kind), '{}'
     ) AS ok_by_kind,
-    coalesce(sum(body_bytes), 0)::bigint AS wire_bytes,
+    coalesce(sum(body_bytes) FILTER (WHERE revisit_of IS NULL), 0)::bigint AS stored_bytes,
+    count(*) FILTER (WHERE revisit_of IS NOT NULL) AS unchanged,
     min(fetched_at) AS first_fetched_at,
     max(fetched_at) AS last_fetched_at,
     count(*) FILTER (WHERE late) AS late,

@@ -185,7 +185,7 @@ def test_row_without_bytes_is_refused(work: Work) -> None:
 
 def test_counts_of_a_window(work: Work) -> None:
     empty = counts(work)
-    assert (empty.pages, empty.ok_by_kind, empty.wire_bytes, empty.warc_files) == (0, {}, 0, ())
+    assert (empty.pages, empty.ok_by_kind, empty.stored_bytes, empty.warc_files) == (0, {}, 0, ())
     assert empty.first_fetched_at is None
     work.add([*requests(2), *requests(1, kind="listing")])
     first, second, listing = sorted(work.claim(3), key=lambda lease: lease.kind)
@@ -198,7 +198,7 @@ def test_counts_of_a_window(work: Work) -> None:
     found = counts(work)
     assert found.pages == 5
     assert found.ok_by_kind == {"detail": 2, "listing": 1}
-    assert found.wire_bytes == 5_000
+    assert found.stored_bytes == 5_000
     assert (found.first_fetched_at, found.last_fetched_at) == (NOON + timedelta(seconds=1), later)
     assert found.warc_files == ("shop/a.warc.gz", "shop/b.warc.gz")
 
