@@ -26,7 +26,7 @@ def sift(connection: Connection, source: Source, window_start: datetime, batch: 
     if not followed or source.max_barren is None:
         return list(batch)
     ways = {r.unique_key: traps.pattern(r.url) for found, _ in followed for r in _ways(source, found)}
-    sifter = _Sifter(
+    sifter = Sifter(
         source=source,
         ways=ways,
         known=frontier.known(connection, source.name, window_start, ways) if ways else set(),
@@ -51,7 +51,7 @@ def _ways(source: Source, found: Found) -> list[NewRequest]:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Sifter:
+class Sifter:
     """One batch, with everything that the database knows about it."""
 
     source: Source

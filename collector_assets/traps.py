@@ -25,6 +25,16 @@ _PARTS: Final = 64
 """Segments of a path that are looked at."""
 
 _DIGIT: Final = re.compile(r"\d")
+_MONTH_NAMES: Final = """
+    january february march april may june july august september october november december
+    jan feb mar apr jun jul aug sep sept oct nov dec
+    januar februar märz mai juni juli oktober dezember
+    janvier février mars avril juin juillet août septembre octobre novembre décembre
+    enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
+    gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre
+"""
+_MONTHS: Final = frozenset(_MONTH_NAMES.split())
+"""They count on like numbers. English in full and in short; German, French, Spanish, Italian."""
 _TOKENS: Final = re.compile("[&;?]")
 
 
@@ -52,13 +62,13 @@ def is_deeper(url: str, than: str) -> bool:
 
 
 def pattern(url: str) -> str:
-    """What addresses of one sort share: host, path with `*` for segments that have a digit, names of the parameters.
+    """What addresses of one sort share: host, path with `*` for numbers and months, names of the parameters.
 
     What stands several times in a row stands once, so that `/page/2/`, `/page/2/page/3/` … are of one sort.
     """
     address, _, query = url.partition("?")
     host, *segments = address.partition("://")[2].split("/")
-    path = "/".join(_once(["*" if _DIGIT.search(segment) else segment for segment in segments[:_PARTS]]))
+    path = "/".join(_once([_sort(segment) for segment in segments[:_PARTS]]))
     names = "&".join(sorted({pair.partition("=")[0] for pair in query.split("&")})) if query else ""
     return f"{host}/{path}{names and '?' + names}"[:LONGEST_PATTERN]
 
@@ -125,6 +135,13 @@ class _Again:
 
 
 _ONCE: Final = _Again(1, "")
+
+
+def _sort(segment: str) -> str:
+    """A segment, or `*` for one that counts: with a digit, or a month."""
+    if _DIGIT.search(segment) or unquote(segment).lower() in _MONTHS:
+        return "*"
+    return segment
 
 
 def _once(parts: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from collector_assets import errand, inputs, links, pages, sample, sitemap_links
+from collector_assets import errand, inputs, links, pages, sample, sitemap_links, soft_gone
 from collector_assets.archive import Archive
 from collector_assets.contract import Kind, Source
 from collector_assets.database import Database
@@ -226,10 +226,13 @@ def _try(source: Source, page: Page, trial: PageTrial, *, depth: int) -> Found |
     """Discovery and extraction, as far as the kind has them; the links, for whoever goes on."""
     kind = source.kind_map[page.kind]
     found = _discover(source, page, trial, depth) if page.kind in source.with_discover else None
-    if kind.extract:
+    if soft_gone.says_gone(source, page):
+        trial.say(
+            "soft_gone", Verdict.WARNED, "the page bears the source's marker: it would be skipped, and never read"
+        )
+    elif kind.extract:
         _extract(source, page, trial, kind)
-        return None
-    return found
+    return None if kind.extract else found
 
 
 def _discover(source: Source, page: Page, trial: PageTrial, depth: int) -> Found | None:
