@@ -213,18 +213,8 @@ class Depositor:
         """The answer, judged by its bytes too: before it is archived, because a cut one is archived with a mark."""
         if not isinstance(item.answer, Response):
             return item
-        kind = self._source.kind_map[item.lease.kind]
-        found = inspected(item.answer, kind, limit=self._source.max_decoded_bytes)
-        answer = self._refreshing(item.lease, found.answer) if found.may_refresh else found.answer
+        answer = seen(self._source, self._window.window, item.lease, item.answer)
         return item if answer is item.answer else replace(item, answer=answer)
-
-    def _refreshing(self, lease: Lease, answer: Response) -> Response:
-        """The page as a redirect, where a refresh leads on; one that cannot be followed leaves it the page it is."""
-        if answer.outcome is not Outcome.OK:
-            return answer
-        target = html.refresh_target(fresh_page(lease, answer, self._window.window, self._source))
-        moved = target and replace(answer, outcome=Outcome.REDIRECT, reason=f"refresh to {target}", refresh=target)
-        return moved if moved and isinstance(follow(self._source, lease, moved), redirects.Chain) else answer
 
     def _with_holders(self, connection: Connection, judged: list[Judged]) -> list[Judged]:
         """Keep the bytes that revisits point at; where they were removed meanwhile, ask again."""
@@ -461,6 +451,24 @@ def _said_before(earlier: Earlier) -> dict[str, str]:
 def _no_sooner(answer: Response | NoResponse) -> timedelta:
     """Another attempt waits until it can end otherwise."""
     return timedelta(seconds=answer.wait_s) if isinstance(answer, NoResponse) else timedelta(0)
+
+
+def seen(source: Source, window: Window, asked: Lease | NewRequest, answer: Response) -> Response:
+    """The answer, judged by its bytes too; a page that leads on by itself is a redirect."""
+    found = inspected(answer, source.kind_map[asked.kind], limit=source.max_decoded_bytes)
+    return _refreshing(source, window, asked, found.answer) if found.may_refresh else found.answer
+
+
+def _refreshing(source: Source, window: Window, asked: Lease | NewRequest, answer: Response) -> Response:
+    """The page as a redirect, where a refresh leads on; one that cannot be followed leaves it the page it is."""
+    if answer.outcome is not Outcome.OK:
+        return answer
+    try:
+        target = html.refresh_target(fresh_page(asked, answer, window, source))
+    except Exception:  # noqa: BLE001  a page that no parser should be let loose on is one when it is read, too
+        return answer
+    moved = target and replace(answer, outcome=Outcome.REDIRECT, reason=f"refresh to {target}", refresh=target)
+    return moved if moved and isinstance(follow(source, asked, moved), redirects.Chain) else answer
 
 
 def follow(source: Source, asked: Lease | NewRequest, answer: Response) -> redirects.Chain | redirects.Ended:

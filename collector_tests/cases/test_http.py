@@ -252,6 +252,12 @@ def test_http_17_meta_refresh_is_followed_as_a_redirect(hands: Hands, markup: st
     assert hands.column("SELECT count(*) FROM pages WHERE outcome = 'redirect'") == [1 if final else 0]
 
 
+def test_http_17_page_that_is_a_bomb_costs_itself_and_not_the_worker(hands: Hands) -> None:
+    bomb = gzip.compress(b"<meta http-equiv=refresh content='0; url=/'>" + b"<div>" * 20_000, mtime=0)
+    source = coded("gzip", bomb, kinds={"page": Kind(extract=lambda page: [{"url": page.url, "text": str(page.tree)}])})
+    assert end(hands, source) == ("failed(read)", "extraction_failed")
+
+
 def test_http_17_refresh_counts_against_the_limit(hands: Hands) -> None:
     path = saying(b"<meta http-equiv=refresh content='0; url=/'>")
     assert end(hands, at(path, max_redirects=0)) == ("done", "ok")
