@@ -88,6 +88,12 @@ class Answered:
         return self.blocked is not None or (self.answer.outcome is Outcome.REFUSED and self.declared is None)
 
     @property
+    def told(self) -> str:
+        """What the record in the archive says of it, where it is no good page."""
+        outcome = Outcome.BLOCKED if self.blocked else outcome_of(self)
+        return "" if policy(outcome) is Policy.KEEP else outcome.value
+
+    @property
     def closes_for(self) -> timedelta | None:
         """How long at least its budget key is closed now, if this answer alone closes it."""
         if self.later and self.later.wait is not None:
@@ -103,26 +109,30 @@ def answered_of(source: Source, lease: Lease, answer: Response | NoResponse) -> 
     return Answered(
         lease=lease,
         answer=answer,
-        later=_later(answer) if answer.outcome in conduct.CLOSING else None,
+        later=later_of(answer),
         declared=declared,
-        blocked=None if declared else _blocked(lease, answer),
+        blocked=None if declared else blocked_of(lease.url, lease.address, answer),
     )
 
 
-def _later(answer: Response) -> RetryAfter | None:
+def later_of(answer: Response) -> RetryAfter | None:
+    """What a site that is throttling or unavailable asks for."""
+    if answer.outcome not in conduct.CLOSING:
+        return None
     fields = [(name.lower(), value) for name, value in texts(answer)]
     values = [value for name, value in fields if name == "retry-after"]
     date = next((value for name, value in fields if name == "date"), None)
     return retry_after.read(values, date=date, received_at=answer.fetched_at)
 
 
-def _blocked(lease: Lease, answer: Response) -> str | None:
+def blocked_of(asked: str, address: str, answer: Response) -> str | None:
+    """What the answer from `address` is instead of the page `asked` for: a challenge, a block page, a login wall."""
     if answer.outcome not in MAY_BE_A_REFUSAL:
         return None
     return (
         refusal.of_headers(answer.headers)
-        or refusal.of_address(lease.url, lease.address)
-        or refusal.of_page(lease.url, _small(answer))
+        or refusal.of_address(asked, address)
+        or refusal.of_page(asked, _small(answer))
     )
 
 
@@ -199,7 +209,7 @@ class Depositor:
         batch = [self._inspect(item) for item in batch]
         # Archive before completing: a crash in between costs one fetch, the other order costs a page.
         responses = [item for item in batch if isinstance(item.answer, Response)]
-        exchanges = [exchange_of(item.answer, item.lease) for item in responses]
+        exchanges = [exchange_of(item.answer, item.lease, item.told) for item in responses]
         places = self._writer.append(exchanges) if responses else []
         located = {
             item.lease.request_id: (place, exchange)
@@ -551,8 +561,8 @@ def _attempt_of_budget(lease: Lease, max_attempts: int) -> int:
     return max(1, lease.attempt - spent_before)
 
 
-def exchange_of(answer: Response | NoResponse, asked: Lease | NewRequest) -> Exchange:
-    """What the archive keeps of an answer."""
+def exchange_of(answer: Response | NoResponse, asked: Lease | NewRequest, outcome: str = "") -> Exchange:
+    """What the archive keeps of an answer; `outcome`: of one that is no good page."""
     assert isinstance(answer, Response)  # noqa: S101
     sent = redirects.standing(asked)
     return Exchange(
@@ -570,6 +580,7 @@ def exchange_of(answer: Response | NoResponse, asked: Lease | NewRequest) -> Exc
         ip=answer.ip,
         truncated=answer.truncated,
         revisit=revisits.revisit_of(asked, answer) if isinstance(asked, Lease) else None,
+        outcome=outcome,
     )
 
 

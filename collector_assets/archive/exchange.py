@@ -44,3 +44,5 @@ class Exchange:
     """Why the body is not whole, in the words of WARC-Truncated: length, time, disconnect."""
     revisit: Revisit | None = None
     """Where the body is already: then it is not stored again."""
+    outcome: str = ""
+    """What the fetch was found to be, where it is no good page; a note for other readers, the page's row decides."""

@@ -91,6 +91,7 @@ def exchange_records(exchange: Exchange, *, warcinfo_id: str, response_id: str) 
         + (_revisit_fields(revisit) if revisit else "")
         + (f"WARC-IP-Address: {exchange.ip}\r\n" if exchange.ip else "")
         + (f"WARC-Truncated: {exchange.truncated}\r\n" if exchange.truncated else "")
+        + (f"Collector-Outcome: {exchange.outcome}\r\n" if exchange.outcome else "")
         + "Content-Type: application/http;msgtype=response\r\n"
     )
     of_request = f"{common}WARC-Concurrent-To: <{response_id}>\r\nContent-Type: application/http;msgtype=request\r\n"

@@ -6,10 +6,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-from collector_assets import budget, errand, links
+import pytest
+
+from collector_assets import budget, errand, links, origins
 from collector_assets.contract import Budget, Link, replace, seconds
 from collector_assets.demo.arrivals import violations
 from collector_assets.desk import demand_of
+from collector_assets.errors import OriginHalted
 from collector_assets.outcome import Outcome
 from collector_assets.request import NewRequest
 from collector_assets.sources.shop import SHOP
@@ -80,3 +83,29 @@ def test_a_slow_answer_keeps_its_slot(hands: Hands) -> None:
     assert answer.got.outcome is Outcome.OK
     assert violations(hands.arrivals(), gap=0.4, slots=1) == []
     assert len(hands.arrivals()) == 2
+
+
+def test_nothing_is_sent_to_a_halted_origin(hands: Hands) -> None:
+    """Rule 9: a person who tries a source is no exception."""
+    origin = f"http://{KEY}:8765"
+    with hands.database.transaction() as connection:
+        origins.locked(connection, {origin: KEY})
+        origins.halt(connection, origin, source="shop", reason="refused: 403, 3 in a row")
+    with pytest.raises(OriginHalted, match="collector resume http://shop.localhost:8765"):
+        send(hands)
+    assert hands.arrivals() == []
+
+
+def test_what_an_errand_is_told_holds_for_everybody(hands: Hands) -> None:
+    """Rule 9: 429 closes the key, a challenge counts as a refusal, a good page ends the row."""
+    throttled = send(hands, "/misbehave/retry_after/429/100")
+    assert isinstance(throttled, errand.Answer)
+    assert hands.column("SELECT closed_until > now() + interval '90 s' FROM budget_keys") == [True]
+    assert isinstance(send(hands), errand.Busy)
+    hands.do("UPDATE budget_keys SET closed_until = now()")
+    blocked = send(hands, "/misbehave/challenge")
+    assert isinstance(blocked, errand.Answer)
+    assert (blocked.got.outcome, blocked.got.reason) == (Outcome.BLOCKED, "a challenge or block of Cloudflare")
+    assert hands.column("SELECT refusals FROM origins") == [1]
+    send(hands)
+    assert hands.column("SELECT refusals FROM origins") == [0]
