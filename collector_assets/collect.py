@@ -42,6 +42,8 @@ from collector_assets.windows import WindowRow
 LOG = logging.getLogger(__name__)
 
 PROGRESS_EVERY_S: Final = 2.0
+HALT_SETTLES_S: Final = 2 * SLOT_LEASE.total_seconds() / 3
+"""What other workers hold for a halted origin is back by then: they hear of the halt at their next renewal."""
 
 
 class Ending(StrEnum):
@@ -288,6 +290,8 @@ class Worker:
     def _is_hopeless(self, due: frontier.Due, waited_s: float) -> bool:
         """Whether what is left is not due within what is left of the patience."""
         if any(due.by_key.values()):
+            return False
+        if due.halted and waited_s < HALT_SETTLES_S:
             return False
         patience = self._source.patience.total_seconds()
         return waited_s + (due.next_due_in or 0.0) > patience

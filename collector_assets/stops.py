@@ -54,6 +54,10 @@ class Stops:
         """Whether any origin has refused this worker."""
         return bool(self._refusals)
 
+    def is_held(self, budget_key: str) -> bool:
+        """Whether only this worker knows yet that the key is closed."""
+        return budget_key in self._held
+
     def closed_for_s(self, budget_key: str) -> float:
         """Seconds until the key is open; 0 when it is."""
         if not self._closed and not self._held:

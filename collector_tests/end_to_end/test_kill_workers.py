@@ -161,7 +161,7 @@ def test_late_work_is_refused_where_the_source_says_so(crew: Callable[[str], Cre
     team = crew(PACED.format(more="grace=seconds(0)"))
     team.open()
     team.source = replace(team.source, late="refuse")
-    (team.folder / "sources" / "changed_shop.py").write_text(
+    (team.folder / "sources" / "changed_shop_0.py").write_text(
         SOURCE_FILE.format(changes=PACED.format(more='grace=seconds(0), late="refuse"'))
     )
     worker = team.work()

@@ -202,7 +202,7 @@ def test_a_closed_key_grants_nothing(connection: Connection) -> None:
     """A key closed for all (Retry-After) is closed for a new grant as well, and holders hear of it."""
     holder = process(connection, "a1")
     holder.asks(0)
-    connection.execute("UPDATE budget_keys SET closed_until = %s", [at(10)])
+    connection.execute("UPDATE budget_keys SET closed_until = %s, closed_reason = '429'", [at(10)])
     acquired = process(connection, "b1").asks(1)
     assert (acquired.grants, acquired.closed_for_s, acquired.retry_in_s) == ((), 9.0, 1.0)
     assert holder.renews(2).closed_for_s == pytest.approx(8.0)

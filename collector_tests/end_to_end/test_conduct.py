@@ -1,0 +1,94 @@
+"""Four processes, two sources, one domain: what the site says holds for all of them, judged by its log (rules 7, 9)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from subprocess import Popen
+
+import pytest
+
+from collector_assets.demo.arrivals import Arrival, violations
+from collector_tests.fixtures.workers import Crew
+
+GAP = 0.02
+HEARD_WITHIN_S = 1.3
+"""A second until the next renewal, and what a busy machine adds."""
+
+
+def changes(name: str) -> str:
+    return (
+        f'name="{name}", start_urls=("http://polite.localhost:8765/catalogue/page-1.html",), '
+        f"budget=Budget(gap=seconds({GAP}), slots=1), in_flight=2, retry_wait=seconds(0.1), patience=seconds(20)"
+    )
+
+
+def crews(crew: Callable[[str], Crew]) -> tuple[Crew, Crew]:
+    both = crew(changes("first")), crew(changes("second"))
+    for each in both:
+        each.open()
+    return both
+
+
+def ended(*workers: Popen[str]) -> list[tuple[int, str]]:
+    """Exit codes and last words."""
+    words = [(worker.communicate(timeout=100)[1], worker.returncode) for worker in workers]
+    return [(code, said) for said, code in words]
+
+
+def too_early(arrivals: Sequence[Arrival], seconds: float) -> list[tuple[float, str]]:
+    """Requests that came before so many seconds had passed since a 429."""
+    told = [each for each in arrivals if each.status == 429]
+    return [
+        (each.arrived - answer.ended, each.path)
+        for answer in told
+        for each in arrivals
+        if answer.ended <= each.arrived < answer.ended + seconds
+    ]
+
+
+@pytest.mark.parametrize("books", [20, pytest.param(300, marks=[pytest.mark.chaos, pytest.mark.timeout(600)])])
+def test_throttling_retries_and_redirects_keep_to_the_rules(crew: Callable[[str], Crew], books: int) -> None:
+    """Rule 9, rule 7: 0 violations, also of what 429 asks for; every page is collected, at one attempt or two."""
+    both = crews(crew)
+    site = both[0].site
+    site.switch(books=books)
+    site.misbehave("retry_after", prefix="/catalogue/", arg="429/1", every=19, times=3 if books < 100 else 20)
+    site.misbehave("flaky", prefix="/catalogue/", arg="1", every=7)
+    site.misbehave("redirect", prefix="/catalogue/", arg="302/catalogue/page-1.html", every=23)
+    for worker in ended(*(each.work() for each in both for _ in range(2))):
+        assert worker[0] == 0, worker[1]
+    arrivals = site.arrivals()
+    assert violations(arrivals, gap=GAP, slots=1) == []
+    assert too_early(arrivals, 1.0) == []
+    assert {429, 503, 302, 200} == {each.status for each in arrivals}
+    for each in both:
+        counts = each.status().counts
+        assert (counts.to_fetch, counts.failed) == (0, 0)
+        assert each.scalar("SELECT max(attempts) FROM requests WHERE source = %s", each.source.name) <= 2
+
+
+def test_after_a_series_of_403_no_process_sends_anything(crew: Callable[[str], Crew]) -> None:
+    """Rule 9: two sources, four processes; then a fifth; they end with a refusal and say what to do."""
+    first, second = crews(crew)
+    site = first.site
+    site.switch(books=20)
+    workers = [each.work() for each in (first, second) for _ in range(2)]
+    first.wait_until(lambda: len(site.arrivals()) > 4)
+    site.misbehave("status", prefix="/", arg="403")
+    for code, said in ended(*workers):
+        assert code == 4, said
+        assert "collector resume http://polite.localhost:8765 --reason" in said
+    refused = [each for each in site.arrivals() if each.status == 403]
+    third = refused[2].ended
+    assert all(each.arrived <= third + HEARD_WITHIN_S for each in site.arrivals())
+    sent = len(site.arrivals())
+    assert ended(second.work(), first.work())[0][0] == 4
+    assert len(site.arrivals()) == sent
+    listed = first.start("origins", "--json").communicate(timeout=30)[0]
+    assert [(row["name"], row["state"]) for row in json.loads(listed)] == [("http://polite.localhost:8765", "halted")]
+    site.behave()
+    words = ("resume", "http://polite.localhost:8765", "--reason", "they know us now")
+    resumed = first.start(*words)
+    assert ended(resumed)[0][0] == 0
+    assert [code for code, _ in ended(first.work(), second.work())] == [0, 0]
