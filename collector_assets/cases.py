@@ -26,6 +26,7 @@ from collector_assets import sample
 from collector_assets.contract import Source
 from collector_assets.errors import ConfigurationError
 from collector_assets.page import Page
+from collector_assets.spool import Body
 from collector_assets.window import Window
 
 DAY: Final = Window(key="2026-03-01", start=datetime(2026, 3, 1, tzinfo=UTC), end=datetime(2026, 3, 2, tzinfo=UTC))
@@ -66,7 +67,7 @@ def page_of(case: Path, source: Source) -> Page:
 
 
 def page(
-    body: bytes | str = b"",
+    body: Body | str = b"",
     *,
     url: str = "https://shop.example/l/",
     final_url: str | None = None,

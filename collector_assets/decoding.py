@@ -18,6 +18,7 @@ import zstandard
 from collector_assets import charset
 from collector_assets.errors import CollectorError
 from collector_assets.outcome import Outcome
+from collector_assets.spool import Body, Spool, whole
 
 MISLABELLED: Final = "content_encoding_mislabelled"
 """Flag: the bytes are not in the coding that the header names; they were read as what they are."""
@@ -63,6 +64,16 @@ def decode(body: bytes, content_encoding: str, *, limit: int) -> Decoded:
     if len(body) > limit:
         raise DecodingError(Outcome.TOO_LARGE, f"{len(body)} bytes, more than {limit}")
     return Decoded(body=body, flags=flags)
+
+
+def opened(body: Body, content_encoding: str, *, limit: int) -> tuple[Body, frozenset[str]]:
+    """The same of a body that may be in a file: where nothing is to be undone it stays there. Body and flags."""
+    if isinstance(body, Spool) and all(_coding(word) == "identity" for word in content_encoding.split(",")):
+        if len(body) > limit:
+            raise DecodingError(Outcome.TOO_LARGE, f"{len(body)} bytes, more than {limit}")
+        return body, frozenset()
+    decoded = decode(whole(body), content_encoding, limit=limit)
+    return decoded.body, decoded.flags
 
 
 # --- Which coding it is --------------------------------------------------------------------------------------------

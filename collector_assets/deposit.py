@@ -44,6 +44,7 @@ from collector_assets.page import Page, header_map
 from collector_assets.request import Earlier, Lease, NewRequest
 from collector_assets.retry import Backoff
 from collector_assets.retry_after import RetryAfter
+from collector_assets.spool import whole
 from collector_assets.storable import clean_text
 from collector_assets.window import Window
 
@@ -142,7 +143,7 @@ def _small(answer: Response) -> bytes:
     if len(answer.body) > (SMALL_ENCODED if coding else refusal.LARGEST):
         return b""
     try:
-        return decoding.decode(answer.body, coding.decode("latin-1"), limit=refusal.LARGEST).body
+        return decoding.decode(whole(answer.body), coding.decode("latin-1"), limit=refusal.LARGEST).body
     except decoding.DecodingError:
         return b""
 
@@ -599,10 +600,12 @@ def texts(answer: Response) -> list[tuple[str, str]]:
 def fresh_page(asked: Lease | NewRequest, answer: Response, window: Window, source: Source) -> Page:
     """An answer as a source's code sees it, before it is stored; `DecodingError` when it cannot be decoded."""
     headers = header_map(texts(answer))
-    decoded = decoding.decode(answer.body, headers.get("content-encoding", ""), limit=source.max_decoded_bytes)
+    body, flags = decoding.opened(
+        answer.body, headers.get("content-encoding", ""), limit=source.max_decoded_bytes
+    )  # fmt: skip
     return Page(
-        url=asked.url, final_url=answer.final_url, status=answer.status, headers=headers, body=decoded.body,
+        url=asked.url, final_url=answer.final_url, status=answer.status, headers=headers, body=body,
         fetched_at=answer.fetched_at, window=window, kind=asked.kind, entity=asked.entity, lane=asked.lane,
-        referrer=asked.referrer, hints=asked.hints, flags=decoded.flags,
+        referrer=asked.referrer, hints=asked.hints, flags=flags,
         encoding=source.encoding_of(asked.kind),
     )  # fmt: skip

@@ -15,6 +15,7 @@ from collector_assets.contract import Kind
 from collector_assets.decoding import DecodingError
 from collector_assets.fetch import Response
 from collector_assets.outcome import Outcome
+from collector_assets.spool import whole
 
 HEAD_OF_A_PAGE: Final = 2_048
 """Bytes in which a meta refresh is looked for; a page that only leads on is small."""
@@ -37,13 +38,14 @@ def inspected(answer: Response, kind: Kind, *, limit: int) -> Inspected:
         return Inspected(answer=answer)
     coding = _header(answer, b"content-encoding")
     try:
-        body = decoding.decode(answer.body, coding, limit=limit).body if coding else answer.body
+        body = decoding.decode(whole(answer.body), coding, limit=limit).body if coding else answer.body
     except DecodingError as error:
         return Inspected(answer=_cut(answer, error) if error.outcome is Outcome.TRUNCATED else answer)
     if not body:
         reason = f"status {answer.status} and nothing but {coding}"
         return Inspected(answer=replace(answer, outcome=Outcome.EMPTY_BODY, reason=reason))
-    return Inspected(answer=_typed(answer, body, kind), may_refresh=_may_refresh(answer, body))
+    head = body[:HEAD_OF_A_PAGE]
+    return Inspected(answer=_typed(answer, head, kind), may_refresh=_may_refresh(answer, head))
 
 
 def _cut(answer: Response, error: DecodingError) -> Response:
@@ -51,19 +53,19 @@ def _cut(answer: Response, error: DecodingError) -> Response:
     return replace(answer, outcome=Outcome.TRUNCATED, reason=reason, truncated="unspecified")
 
 
-def _typed(answer: Response, body: bytes, kind: Kind) -> Response:
+def _typed(answer: Response, head: bytes, kind: Kind) -> Response:
     content_type = _header(answer, b"content-type")
-    is_mistyped = media.mismatch(content_type, body)
+    is_mistyped = media.mismatch(content_type, head)
     if not (is_mistyped or kind.accepts):
         return answer
-    if objection := media.objection(content_type, body, kind.accepts):
+    if objection := media.objection(content_type, head, kind.accepts):
         return replace(answer, outcome=Outcome.UNEXPECTED_TYPE, reason=objection)
     return replace(answer, flags=(*answer.flags, MISTYPED)) if is_mistyped else answer
 
 
-def _may_refresh(answer: Response, body: bytes) -> bool:
-    head = body[:HEAD_OF_A_PAGE].lower()
-    return (b"http-equiv" in head and b"refresh" in head) or bool(_header(answer, b"refresh"))
+def _may_refresh(answer: Response, head: bytes) -> bool:
+    lower = head.lower()
+    return (b"http-equiv" in lower and b"refresh" in lower) or bool(_header(answer, b"refresh"))
 
 
 def _header(answer: Response, name: bytes) -> str:

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from collector_assets import charset, nesting, queries, urls
+from collector_assets.spool import Body, Spool, whole
 from collector_assets.window import Window
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class StoredResponse:
     status: int
     headers: tuple[tuple[str, str], ...]
     """As received, bytes as Latin-1; `Transfer-Encoding` and an untrue `Content-Length` under X-Archive-Orig-*."""
-    body: bytes
+    body: Body
     """Still content-encoded."""
     url: str
     truncated: str | None
@@ -106,7 +107,7 @@ class Page:
         final_url: str,
         status: int,
         headers: Mapping[str, str],
-        body: bytes,
+        body: Body,
         fetched_at: datetime,
         window: Window,
         kind: str,
@@ -125,8 +126,7 @@ class Page:
         """200; only good pages are read."""
         self.headers = headers
         """Response headers, names in lower case; repeated ones joined by ", "."""
-        self.body = body
-        """Content-decoded bytes."""
+        self._body = body
         self.fetched_at = fetched_at
         """When the response had arrived, UTC; the only notion of "now" an extractor may use."""
         self.window = window
@@ -145,9 +145,14 @@ class Page:
         self.known_encoding = encoding
         """What the source knows of the encoding, whatever the page declares."""
 
+    @cached_property
+    def body(self) -> bytes:
+        """Content-decoded bytes, all in memory."""
+        return whole(self._body)
+
     def open(self) -> BinaryIO:
-        """The decoded bytes as a stream."""
-        return io.BytesIO(self.body)
+        """The decoded bytes as a stream: the way to read what is too large for memory."""
+        return self._body.open() if isinstance(self._body, Spool) else io.BytesIO(self._body)
 
     @property
     def flags(self) -> frozenset[str]:
@@ -220,4 +225,4 @@ class Page:
             raise ValueError(f"more than {nesting.DEEPEST:,} elements inside each other: not parsed")
 
     def __repr__(self) -> str:
-        return f"Page({self.kind} {self.url} {self.status} {len(self.body)} bytes)"
+        return f"Page({self.kind} {self.url} {self.status} {len(self._body)} bytes)"

@@ -6,7 +6,6 @@ asks plainly; so does a recollect: somebody wants the page, not our idea of it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -20,6 +19,7 @@ from collector_assets.fetch import Response
 from collector_assets.outcome import Outcome
 from collector_assets.page import StoredResponse, header_map, revisited
 from collector_assets.request import Lease
+from collector_assets.spool import sha256
 
 OWN_QUESTIONS: Final = frozenset(
     ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range")
@@ -132,5 +132,5 @@ def _is_same(lease: Lease, answer: Response) -> bool:
         (said.get("content-type", ""), said.get("content-encoding", ""))
         == (earlier.content_type, earlier.content_encoding)
         and answer.truncated is None
-        and hashlib.sha256(answer.body).digest() == earlier.location.payload_digest
+        and sha256(answer.body) == earlier.location.payload_digest
     )

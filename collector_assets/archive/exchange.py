@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 from collector_assets.page import Location
+from collector_assets.spool import Body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class Exchange:
     reason: str
     """The words after the status; usually empty or "OK"."""
     headers: Sequence[tuple[bytes, bytes]]
-    body: bytes
+    body: Body
     """Without transfer coding, still content-encoded."""
     requested_at: datetime
     fetched_at: datetime

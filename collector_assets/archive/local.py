@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -19,6 +20,7 @@ from collector_assets.archive.exchange import Exchange
 from collector_assets.archive.names import folder_of, new_file, require_inside
 from collector_assets.errors import ArchiveUnwritable, BrokenRecord
 from collector_assets.page import Location, StoredResponse
+from collector_assets.spool import PIECE, SPOOLED_FROM, Body, Spool, whole
 
 ROTATE_AT: Final = 2**30
 """Bytes after which a writer starts the next file; what the WARC guidelines advise."""
@@ -60,6 +62,8 @@ class LocalArchive:
 
     def read(self, location: Location) -> StoredResponse:
         """Exactly the bytes at that place, checked against it; one `pread` on a file that stays open."""
+        if location.length > SPOOLED_FROM:
+            return warc.read_large(self._pieces(location), location)
         try:
             member = os.pread(self._open(location.file).descriptor, location.length, location.offset)
         except OSError as error:
@@ -67,6 +71,11 @@ class LocalArchive:
         if len(member) != location.length:
             raise BrokenRecord(f"{warc.describe(location)}: the file ends before the record does")
         return warc.read_response(member, location)
+
+    def _pieces(self, location: Location) -> Iterator[bytes]:
+        file, end = self._open(location.file), location.offset + location.length
+        for at in range(location.offset, end, PIECE):
+            yield os.pread(file.descriptor, min(PIECE, end - at), at)
 
     def files(self, under: str = "") -> list[str]:
         """The WARC files in a folder of the archive, or the one file, by name."""
@@ -120,12 +129,11 @@ class LocalWriter:
     def _append_to(self, file: _Writable, batch: Sequence[Exchange]) -> list[Location]:
         begin = file.size + len(file.unwritten_head)
         records, locations = warc.batch_records(batch, file=file.name, begin=begin, warcinfo_id=file.warcinfo_id)
-        written = file.unwritten_head + records
-        write_all(file.descriptor, written)
+        written = write_pieces(file.descriptor, [file.unwritten_head, *records])
         os.fsync(file.descriptor)
         if file.unwritten_head:
             sync_folders(file.path.parent, self._root)
-        file.size, file.unwritten_head = file.size + len(written), b""
+        file.size, file.unwritten_head = file.size + written, b""
         return locations
 
     def _file_with_room(self) -> _Writable:
@@ -218,6 +226,18 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_pieces(descriptor: int, pieces: Sequence[Body]) -> int:
+    """Write them in order, the small ones between two large ones at once; how many bytes it were."""
+    for is_large, group in itertools.groupby(pieces, key=lambda piece: isinstance(piece, Spool)):
+        if not is_large:
+            write_all(descriptor, b"".join(whole(piece) for piece in group))
+            continue
+        for spooled in group:
+            for piece in spooled.pieces() if isinstance(spooled, Spool) else ():
+                write_all(descriptor, piece)
+    return sum(map(len, pieces))
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -22,6 +23,7 @@ from collector_assets.archive.exchange import Exchange
 from collector_assets.archive.names import folder_of, new_file, require_inside
 from collector_assets.errors import ArchiveUnreachable, ArchiveUnwritable, BrokenRecord, ConfigurationError
 from collector_assets.page import Location, StoredResponse
+from collector_assets.spool import SPOOLED_FROM, Body, Spool, whole
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 READ_AHEAD: Final = 4 * 2**20
 """Bytes that one request for a record brings: pages are read in about the order in which they were stored."""
 BLOCKS_KEPT: Final = 4
+PART: Final = 8 * 2**20
+"""Bytes of a large record that go up or come down at once; S3 takes parts from 5 MiB on."""
 SIZES_KEPT: Final = 10_000
 WRITABLE: Final = ".writable"
 """A small object that tells, before anything is sent, whether objects may be written."""
@@ -81,8 +85,24 @@ class ObjectStoreArchive:
         except Exception as error:  # noqa: BLE001  each store has errors of its own; none of them is a page stored
             raise ArchiveUnwritable(self._location, _said(error)) from None
 
+    def put_pieces(self, file: str, pieces: Sequence[Body]) -> None:
+        """The same of pieces that may be too many for memory; they go up in parts of `PART` bytes."""
+        if not any(isinstance(piece, Spool) for piece in pieces):
+            self.put(file, b"".join(whole(piece) for piece in pieces))
+            return
+        try:
+            with self._store[0].open(self._path(file), "wb", block_size=PART) as opened:
+                written: Any = opened
+                for piece in pieces:
+                    for part in piece.pieces() if isinstance(piece, Spool) else (piece,):
+                        written.write(part)
+        except Exception as error:  # noqa: BLE001  as above
+            raise ArchiveUnwritable(self._location, _said(error)) from None
+
     def read(self, location: Location) -> StoredResponse:
         """Exactly the bytes at that place, checked against it."""
+        if location.length > SPOOLED_FROM:
+            return warc.read_large(self._pieces(location), location)
         member = self._bytes(location)
         if len(member) != location.length:
             raise BrokenRecord(f"{warc.describe(location)}: the file ends before the record does")
@@ -118,6 +138,12 @@ class ObjectStoreArchive:
         return opened
 
     # --- Reading in blocks -------------------------------------------------------------------------------------------
+
+    def _pieces(self, location: Location) -> Iterator[bytes]:
+        """A large member, part by part; none of it is kept."""
+        end = location.offset + location.length
+        for at in range(location.offset, end, PART):
+            yield self._range(replace(location, offset=at), min(at + PART, end))
 
     def _bytes(self, location: Location) -> bytes:
         """The bytes at that place, as far as they are there: from the last blocks, or with what follows them."""
@@ -175,7 +201,7 @@ class ObjectWriter:
             filename=name, software=f"collector-assets/{__version__}", part_of=self._folder.as_posix(), now=now
         )
         records, locations = warc.batch_records(batch, file=file, begin=len(head), warcinfo_id=warcinfo_id)
-        self._archive.put(file, head + records)
+        self._archive.put_pieces(file, [head, *records])
         return locations
 
     def close(self) -> None:

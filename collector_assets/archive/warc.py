@@ -11,17 +11,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, overload
 
 from isal import isal_zlib
 
+from collector_assets import spool
 from collector_assets.archive.exchange import Exchange, Revisit
 from collector_assets.errors import BrokenRecord
 from collector_assets.page import Location, StoredResponse
+from collector_assets.spool import Body, Spool
 from collector_assets.window import utc
 
 LEVEL: Final = 2
@@ -34,6 +38,12 @@ REPACKED: Final = "; if the file was compressed anew as one stream, compress it 
 _RECORDS: Final = uuid.UUID("5d4a1b52-6b0c-4a39-9c5e-2f0a1a6f3c11")
 """Namespace of the ids of response records, which follow from their places: a revisit names a record by them."""
 _PROFILE: Final = "http://netpreserve.org/warc/1.1/revisit/"
+MAX_HEAD: Final = 4 * 2**20
+"""Bytes in which both heads of a record are."""
+BITE: Final = 2**16
+"""Stored bytes that are decompressed at once."""
+
+_END: Final = b"\r\n\r\n"
 _ORIGINAL: Final = b"X-Archive-Orig-"
 _BREAK: Final = re.compile(rb"[\r\n]")
 _NOT_IN_URI: Final = re.compile(r"[^\x21-\x7e]")
@@ -65,9 +75,9 @@ def record_id(file: str, offset: int) -> str:
 
 def batch_records(
     batch: Sequence[Exchange], *, file: str, begin: int, warcinfo_id: str
-) -> tuple[bytes, list[Location]]:
+) -> tuple[list[Body], list[Location]]:
     """The records of a batch as they follow each other in a file from an offset on, and the places of the responses."""
-    pieces, locations, offset = list[bytes](), list[Location](), begin
+    pieces, locations, offset = list[Body](), list[Location](), begin
     for exchange in batch:
         response, request, digest = exchange_records(
             exchange, warcinfo_id=warcinfo_id, response_id=record_id(file, offset)
@@ -77,13 +87,13 @@ def batch_records(
         )
         pieces += (response, request)
         offset += len(response) + len(request)
-    return b"".join(pieces), locations
+    return pieces, locations
 
 
-def exchange_records(exchange: Exchange, *, warcinfo_id: str, response_id: str) -> tuple[bytes, bytes, bytes]:
+def exchange_records(exchange: Exchange, *, warcinfo_id: str, response_id: str) -> tuple[Body, bytes, bytes]:
     """The response record, or the revisit record in its place; the request record; and the SHA-256 of the body."""
     date, uri, revisit = _moment(exchange.requested_at), target_uri(exchange.url), exchange.revisit
-    digest = revisit.held.payload_digest if revisit else hashlib.sha256(exchange.body).digest()
+    digest = revisit.held.payload_digest if revisit else spool.sha256(exchange.body)
     common = f"WARC-Target-URI: {uri}\r\nWARC-Warcinfo-ID: <{warcinfo_id}>\r\n"
     of_response = (
         f"{common}WARC-Payload-Digest: {_labelled(digest)}\r\nCollector-Fetched-At: {_moment(exchange.fetched_at)}\r\n"
@@ -95,8 +105,10 @@ def exchange_records(exchange: Exchange, *, warcinfo_id: str, response_id: str) 
         + "Content-Type: application/http;msgtype=response\r\n"
     )
     of_request = f"{common}WARC-Concurrent-To: <{response_id}>\r\nContent-Type: application/http;msgtype=request\r\n"
-    block = _revisit_head(exchange) if revisit else _response_block(exchange)
-    response = _member("revisit" if revisit else "response", response_id, date, of_response, block)
+    if revisit:
+        response = _member("revisit", response_id, date, of_response, _revisit_head(exchange))
+    else:
+        response = _member("response", response_id, date, of_response, _response_head(exchange), exchange.body)
     request = _member("request", uuid.uuid4().urn, date, of_request, _request_block(exchange, uri))
     return response, request, digest
 
@@ -106,12 +118,30 @@ def target_uri(url: str) -> str:
     return _NOT_IN_URI.sub(lambda found: "".join(f"%{byte:02X}" for byte in _bytes(found[0])), url)
 
 
-def _member(kind: str, record_id: str, date: str, fields: str, block: bytes) -> bytes:
+@overload
+def _member(kind: str, record_id: str, date: str, fields: str, block: bytes, body: bytes = b"") -> bytes: ...
+@overload
+def _member(kind: str, record_id: str, date: str, fields: str, block: bytes, body: Body) -> Body: ...
+def _member(kind: str, record_id: str, date: str, fields: str, block: bytes, body: Body = b"") -> Body:
+    """A record as one gzip member; the block is `block`, then `body`. Of a body in a file the member is in one too."""
+    digest = hashlib.sha256(block)
+    for piece in _pieces(body):
+        digest.update(piece)
     head = (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {date}\r\n{fields}"
-        f"WARC-Block-Digest: {_labelled(hashlib.sha256(block).digest())}\r\nContent-Length: {len(block)}\r\n\r\n"
-    )
-    return isal_zlib.compress(b"".join((head.encode("latin-1"), block, b"\r\n\r\n")), LEVEL, wbits=GZIP)
+        f"WARC-Block-Digest: {_labelled(digest.digest())}\r\nContent-Length: {len(block) + len(body)}\r\n\r\n"
+    ).encode("latin-1")
+    if not isinstance(body, Spool):
+        return isal_zlib.compress(b"".join((head, block, body, _END)), LEVEL, wbits=GZIP)
+    member, engine = Spool(), isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, GZIP)
+    for piece in itertools.chain((head + block,), _pieces(body), (_END,)):
+        member.write(engine.compress(piece))
+    member.write(engine.flush())
+    return member
+
+
+def _pieces(body: Body) -> Iterable[bytes]:
+    return body.pieces() if isinstance(body, Spool) else (body,)
 
 
 def _protocol(http_version: str) -> str:
@@ -139,7 +169,7 @@ def _status_line(exchange: Exchange) -> bytes:
     return _bytes(f"HTTP/{exchange.http_version} {exchange.status} {exchange.reason}")
 
 
-def _response_block(exchange: Exchange) -> bytes:
+def _response_head(exchange: Exchange) -> bytes:
     length = b"%d" % len(exchange.body)
     headers, has_length = [], False
     for name, value in exchange.headers:
@@ -151,7 +181,7 @@ def _response_block(exchange: Exchange) -> bytes:
         headers.append((name, value))
     if not has_length:
         headers.append((b"Content-Length", length))
-    return _http_head(_status_line(exchange), headers) + exchange.body
+    return _http_head(_status_line(exchange), headers)
 
 
 def _request_block(exchange: Exchange, uri: str) -> bytes:
@@ -192,18 +222,53 @@ def _moment(moment: datetime) -> str:
 
 
 def read_response(member: bytes, location: Location) -> StoredResponse:
-    """The response in this gzip member, if it is the one that the place names; else `BrokenRecord`."""
+    """The response in this gzip member, if it is the one that the place names; else `BrokenRecord`.
+
+    A body that is large goes to a file on its way, and is never in memory as a whole.
+    """
     try:
         fields, block = parse_record(unzip_member(member))
         response = parse_response(fields, block)
+    except Large:
+        return read_large(iter((member,)), location)
     except BrokenRecord as error:
         raise BrokenRecord(f"{describe(location)}: {error}") from None
+    return _as_named(response, fields, location)
+
+
+def read_large(stored: Iterator[bytes], location: Location) -> StoredResponse:
+    """Like `read_response`, of a member that comes in pieces."""
+    pieces = unzipped(stored)
+    try:
+        head = b""
+        while head.count(_END) < 2 and (piece := next(pieces, b"")):
+            head += piece
+            if len(head) > MAX_HEAD:
+                break
+        of_record, _, rest = head.partition(_END)
+        of_response, _, rest = rest.partition(_END)
+        fields = parse_fields(of_record)
+        response = parse_response(fields, of_response + _END)
+        size = int(fields["content-length"]) - len(of_response) - len(_END)
+        body, end = Spool(), b""
+        for piece in itertools.chain((rest,), pieces):
+            missing = size - len(body)
+            body.write(piece[:missing])
+            end += piece[missing:]
+    except BrokenRecord as error:
+        raise BrokenRecord(f"{describe(location)}: {error}") from None
+    if len(body) != size or end != _END:
+        raise BrokenRecord(f"{describe(location)}: the WARC record does not end where it says")
+    return _as_named(replace(response, body=body), fields, location)
+
+
+def _as_named(response: StoredResponse, fields: dict[str, str], location: Location) -> StoredResponse:
     if fields["warc-target-uri"] != target_uri(location.url):
         raise BrokenRecord(f"{describe(location)}: holds {response.url}, not {location.url}")
     if response.is_revisit:
         is_right = fields.get("warc-payload-digest") == _labelled(location.payload_digest)
     else:
-        is_right = hashlib.sha256(response.body).digest() == location.payload_digest
+        is_right = spool.sha256(response.body) == location.payload_digest
     if not is_right:
         raise BrokenRecord(f"{describe(location)}: the body is not the one that was archived (SHA-256 differs)")
     return response
@@ -214,15 +279,21 @@ def describe(location: Location) -> str:
     return f"{location.file} at {location.offset}+{location.length}"
 
 
+class Large(BrokenRecord):
+    """A member is larger than memory should hold: `read_large` reads it."""
+
+
 def unzip_member(member: bytes) -> bytes:
-    """The content of exactly one complete gzip member."""
+    """The content of exactly one complete gzip member; `Large` when that is too much for memory."""
     if not member.startswith(GZIP_MAGIC):
         raise BrokenRecord(f"no gzip member starts here{REPACKED}")
     inflater = isal_zlib.decompressobj(GZIP)
     try:
-        record = inflater.decompress(member)
+        record = inflater.decompress(member, 2 * spool.SPOOLED_FROM)
     except isal_zlib.error as error:  # pyright: ignore[reportGeneralTypeIssues]  a class; the stub says an instance
         raise BrokenRecord(f"the gzip member is damaged ({error}){REPACKED}") from None
+    if not inflater.eof and len(record) >= 2 * spool.SPOOLED_FROM:
+        raise Large(f"more than {len(record):,} bytes")
     if not inflater.eof:
         raise BrokenRecord(f"the gzip member is cut{REPACKED}")
     if inflater.unused_data:
@@ -230,9 +301,41 @@ def unzip_member(member: bytes) -> bytes:
     return record
 
 
+def unzipped(stored: Iterator[bytes]) -> Iterator[bytes]:
+    """The content of exactly one complete gzip member that comes in pieces, in pieces."""
+    inflater = isal_zlib.decompressobj(GZIP)
+    for part in stored:
+        for at in range(0, len(part), BITE):
+            if inflater.eof:
+                raise BrokenRecord("more bytes follow the gzip member")
+            data = part[at : at + BITE]
+            while data and not inflater.eof:
+                try:
+                    piece = inflater.decompress(data, spool.PIECE)
+                except isal_zlib.error as error:  # pyright: ignore[reportGeneralTypeIssues]  as above
+                    raise BrokenRecord(f"the gzip member is damaged ({error}){REPACKED}") from None
+                data = inflater.unconsumed_tail
+                if piece:
+                    yield piece
+            if inflater.unused_data:
+                raise BrokenRecord(f"{len(inflater.unused_data)} bytes follow the gzip member")
+    if not inflater.eof:
+        raise BrokenRecord(f"the gzip member is cut{REPACKED}")
+
+
 def parse_record(record: bytes) -> tuple[dict[str, str], bytes]:
     """The named fields of a WARC record (names in lower case) and its block."""
-    head, _, rest = record.partition(b"\r\n\r\n")
+    head, _, rest = record.partition(_END)
+    fields = parse_fields(head)
+    length = int(fields["content-length"])
+    block, end = rest[:length], rest[length:]
+    if len(block) != length or end != _END:
+        raise BrokenRecord("the WARC record does not end where it says")
+    return fields, block
+
+
+def parse_fields(head: bytes) -> dict[str, str]:
+    """The named fields of a WARC record (names in lower case); a length is among them."""
     version, _, lines = head.partition(b"\r\n")
     if not version.startswith(b"WARC/1."):
         raise BrokenRecord("not a WARC record")
@@ -240,10 +343,7 @@ def parse_record(record: bytes) -> tuple[dict[str, str], bytes]:
     length = fields.get("content-length", "")
     if not length.isascii() or not length.isdigit() or len(length) > 18:
         raise BrokenRecord("a WARC record without a length")
-    block, end = rest[: int(length)], rest[int(length) :]
-    if len(block) != int(length) or end != b"\r\n\r\n":
-        raise BrokenRecord("the WARC record does not end where it says")
-    return fields, block
+    return fields
 
 
 def parse_response(fields: dict[str, str], block: bytes) -> StoredResponse:

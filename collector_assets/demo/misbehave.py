@@ -120,6 +120,19 @@ async def oversized(exchange: Exchange, argument: str) -> None:
         await asyncio.sleep(0)
 
 
+async def large_csv(exchange: Exchange, argument: str) -> None:
+    """large_csv[/rows=100000]: a CSV file of rows of 100 bytes, chunked, under the type that says so."""
+    exchange.start(200, "Content-Type: text/csv", "Transfer-Encoding: chunked")
+    exchange.line.write(_chunk(b"sku,price,note\n"))
+    rows = int(argument or 100_000)
+    for start in range(0, rows, 1_000):
+        lines = (b"%010d,%d.50,%s\n" % (n, n % 1_000, b"." * 80) for n in range(start, min(rows, start + 1_000)))
+        exchange.line.write(_chunk(b"".join(lines)))
+        await exchange.line.drained()
+        await asyncio.sleep(0)
+    exchange.line.write(b"0\r\n\r\n")
+
+
 async def endless(exchange: Exchange, _: str) -> None:
     """endless: a chunked body that never ends."""
     exchange.start(200, _HTML, "Transfer-Encoding: chunked")
@@ -393,7 +406,8 @@ def _code_and_rest(argument: str, default: int) -> tuple[int, str]:
 
 
 _ALL: tuple[Misbehaviour, ...] = (
-    delay, drop, reset, hang, hang_after_headers, drip, oversized, endless, short_body, cut_chunked, chunked, status,
+    delay, drop, reset, hang, hang_after_headers, drip, oversized, large_csv, endless,
+    short_body, cut_chunked, chunked, status,
     flaky, redirect, redirect_loop, redirect_chain, empty_200, gzip_body, gzip_bomb, cut_gzip, mislabelled_gzip,
     unlabelled_gzip, retry_after, challenge, login, early_hints, set_cookie, header_flood, bad_header, garbage, http10,
     close_after,

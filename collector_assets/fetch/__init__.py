@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from collector_assets.outcome import Outcome
 from collector_assets.request import Secret
+from collector_assets.spool import Body
 
 Truncated = Literal["length", "time", "disconnect", "unspecified"]
 """Why a body is not whole, in the words of WARC-Truncated (WARC 1.1 §5.13)."""
@@ -52,7 +53,7 @@ class Response:
     status: int
     status_text: str
     headers: tuple[tuple[bytes, bytes], ...]
-    body: bytes
+    body: Body
     truncated: Truncated | None
     request_headers: tuple[tuple[str, str], ...]
     """As sent, secrets masked."""

@@ -25,6 +25,7 @@ from collector_assets.fetch.egress import Egress
 from collector_assets.fetch.names import NameUnresolved
 from collector_assets.outcome import Outcome
 from collector_assets.request import Secret
+from collector_assets.spool import Body, Sink
 
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 """What `decoding.py` can undo."""
@@ -198,7 +199,7 @@ class _Secrets:
 class _Body:
     """What came, and why it is not all."""
 
-    content: bytes
+    content: Body
     outcome: Outcome = Outcome.OK
     truncated: Truncated | None = None
     reason: str = ""
@@ -215,19 +216,19 @@ async def _received(answer: aiohttp.ClientResponse, request: FetchRequest, attem
     if declared is not None and declared > request.max_bytes:
         await attempt.abandon()
         return _too_large(b"", f"{declared:,} bytes declared", request.max_bytes)
-    parts: list[bytes] = []
-    size = 0
+    # What is still content-encoded is decoded in memory; anything else may be read from a file.
+    sink, room = Sink(may_spool="Content-Encoding" not in answer.headers), request.max_bytes
     try:
         while part := await answer.content.readany():
-            parts.append(part)
-            size += len(part)
-            if size > request.max_bytes:
+            sink.add(part[:room])
+            if len(part) > room:
                 await attempt.abandon()
-                return _too_large(b"".join(parts)[: request.max_bytes], "longer", request.max_bytes)
+                return _too_large(sink.body(), "longer", request.max_bytes)
+            room -= len(part)
             if answer.content.at_eof():
                 break
     except (aiohttp.ClientError, OSError) as error:
-        content = b"".join(parts)
+        content = sink.body()
         await attempt.abandon()
         what, reason = _explained(error, request, is_sent=True)
         is_late = what is Outcome.TIMEOUT
@@ -237,10 +238,10 @@ async def _received(answer: aiohttp.ClientResponse, request: FetchRequest, attem
             truncated="time" if is_late else "disconnect",
             reason=f"{reason}; {len(content):,} bytes of the body came",
         )
-    return _Body(content=parts[0] if len(parts) == 1 else b"".join(parts))
+    return _Body(content=sink.body())
 
 
-def _too_large(content: bytes, found: str, most: int) -> _Body:
+def _too_large(content: Body, found: str, most: int) -> _Body:
     reason = f"{found}, at most {most:,} are taken"
     return _Body(content=content, outcome=Outcome.TOO_LARGE, truncated="length", reason=reason)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import random
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from warcio.exceptions import ArchiveLoadFailed
 from collector_assets.archive import LocalArchive
 from collector_assets.database import Database
 from collector_assets.pages import StoredPage, for_reading
+from collector_assets.spool import sha256
 from collector_tests.end_to_end.archive_driver import BATCH, LEASE, SOURCE, Plan
 from collector_tests.fixtures.frontier import START, Work, open_work, requests
 
@@ -64,7 +64,7 @@ class Scene:
         archive = LocalArchive(self.folder)
         for row in rows:
             response = archive.read(row.location)  # raises BrokenRecord for a row without its bytes
-            assert hashlib.sha256(response.body).digest() == row.location.payload_digest
+            assert sha256(response.body) == row.location.payload_digest
         return rows
 
     def archived(self) -> int:

@@ -13,6 +13,7 @@ import pytest
 from collector_assets.demo import DemoSite
 from collector_assets.fetch import NoResponse, Response
 from collector_assets.outcome import Outcome
+from collector_assets.spool import whole
 from collector_tests.fetch.conftest import Client, asked, speaking
 from collector_tests.fixtures.site import parts, raw
 
@@ -57,7 +58,7 @@ class TestWholeAnswers:
         answer = client.answer(site.address, asked("/misbehave/mislabelled_gzip"))
 
         assert answer.outcome is Outcome.OK
-        assert answer.body.startswith(b"<!DOCTYPE html>")
+        assert whole(answer.body).startswith(b"<!DOCTYPE html>")
 
     def test_a_bomb_is_not_unpacked(self, client: Client, site: DemoSite):
         """HTTP-07."""
@@ -65,7 +66,7 @@ class TestWholeAnswers:
 
         assert answer.outcome is Outcome.OK
         assert len(answer.body) < 65_536
-        assert len(gzip.decompress(answer.body)) == 20_000_000
+        assert len(gzip.decompress(whole(answer.body))) == 20_000_000
 
     def test_chunks_are_joined(self, client: Client, site: DemoSite):
         plain, chunked = (
@@ -80,13 +81,13 @@ class TestWholeAnswers:
         answer = client.answer(site.address, asked("/misbehave/early_hints"))
 
         assert (answer.status, answer.outcome) == (200, Outcome.OK)
-        assert answer.body.startswith(b"<!DOCTYPE html>")
+        assert whole(answer.body).startswith(b"<!DOCTYPE html>")
 
     def test_http_1_0_ends_by_closing(self, client: Client, site: DemoSite):
         answer = client.answer(site.address, asked("/misbehave/http10"))
 
         assert (answer.outcome, answer.http_version, answer.truncated) == (Outcome.OK, "1.0", None)
-        assert answer.body.endswith(b"</html>\n")
+        assert whole(answer.body).endswith(b"</html>\n")
 
     def test_a_large_body_comes_whole(self, client: Client, site: DemoSite):
         answer = client.answer(site.address, asked("/misbehave/oversized/5000000", max_bytes=5_000_000))
@@ -111,7 +112,7 @@ class TestWholeAnswers:
         for end in client.fetch(site.address, extra, asked("/"), extra, asked("/")):
             if isinstance(end, Response):
                 assert end.outcome is Outcome.OK
-                assert end.body.endswith(b"</html>\n")
+                assert whole(end.body).endswith(b"</html>\n")
             else:
                 assert isinstance(end, NoResponse)
                 assert end.outcome is Outcome.PROTOCOL_ERROR
@@ -135,7 +136,7 @@ class TestStatus:
 
         assert (answer.status, answer.outcome) == (status, outcome)
         assert answer.reason.startswith(str(status))
-        assert answer.body.startswith(b"<html>")
+        assert whole(answer.body).startswith(b"<html>")
 
     @pytest.mark.parametrize("path", ["redirect/301/item", "redirect_loop", "redirect_chain/3"])
     def test_a_redirect_is_not_followed(self, client: Client, site: DemoSite, path: str):
@@ -310,7 +311,7 @@ class TestCutAnswers:
         answer = client.answer(site.address, asked("/misbehave/short_body"))
 
         assert (answer.outcome, answer.truncated) == (Outcome.TRUNCATED, "disconnect")
-        assert answer.body.endswith(b"</html>\n")
+        assert whole(answer.body).endswith(b"</html>\n")
 
     @pytest.mark.parametrize(
         ("said", "came"),

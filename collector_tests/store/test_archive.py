@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import os
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from collector_assets.archive import (
     warc,
 )
 from collector_assets.errors import ArchiveUnwritable, BrokenRecord
+from collector_assets.spool import SPOOLED_FROM, Spool, sha256
 
 FETCHED = datetime(2026, 3, 29, 1, 30, 0, 123456, UTC)
 REAL_FILES = Path("/work/shared/warc")
@@ -110,7 +110,39 @@ def test_places_keep_the_order_of_the_batch(archive: Archive) -> None:
     places = stored(archive, *batch)
     assert [archive.read(place).body for place in places] == [each.body for each in batch]
     assert [archive.read(place).url for place in places] == [each.url for each in batch]
-    assert [place.payload_digest for place in places] == [hashlib.sha256(each.body).digest() for each in batch]
+    assert [place.payload_digest for place in places] == [sha256(each.body) for each in batch]
+
+
+@pytest.mark.parametrize("content", [os.urandom, bytes], ids=["random", "zeros"])
+def test_large_bodies_go_through_files(reopen: Reopen, content: Callable[[int], bytes]) -> None:
+    # Mutation: drop the branch for `Large` in warc.read_response -> "more than 16,777,216 bytes" for the zeros.
+    body, content_of = Spool(), content(2 * SPOOLED_FROM + 12_345)
+    body.write(content_of)
+    small = exchange("http://shop.localhost/small")
+    large = exchange("http://shop.localhost/large", body=body)
+    places = stored(reopen(), small, large, small, exchange("http://shop.localhost/zeros", body=content_of[:1_000]))
+    responses = [reopen().read(place) for place in places]
+    assert [len(response.body) for response in responses] == [5, len(content_of), 5, 1_000]
+    read = responses[1].body
+    assert isinstance(read, Spool)
+    assert read.sha256() == places[1].payload_digest == sha256(content_of)
+    assert dict(responses[1].headers)["Content-Length"] == str(len(content_of))
+    damaged = replace(places[1], payload_digest=bytes(32))
+    with pytest.raises(BrokenRecord, match="SHA-256 differs"):
+        reopen().read(damaged)
+
+
+def test_large_record_that_is_cut_is_refused(tmp_path: Path) -> None:
+    archive = LocalArchive(tmp_path)
+    [place] = stored(archive, exchange(body=os.urandom(SPOOLED_FROM + 1)))
+    for shorter in (place.length - 1, place.length - 100_000):
+        with pytest.raises(BrokenRecord, match="is cut|does not end"):
+            LocalArchive(tmp_path).read(replace(place, length=shorter))
+    with pytest.raises(BrokenRecord, match="follow"):
+        stored(archive, exchange())
+        with (tmp_path / place.file).open("ab") as file:
+            file.write(b"rubbish")
+        LocalArchive(tmp_path).read(replace(place, length=place.length + 3))
 
 
 def test_appending_nothing_stores_nothing(archive: Archive) -> None:
@@ -428,6 +460,7 @@ import os, resource, signal, sys
 from pathlib import Path
 from collector_assets.archive import LocalArchive
 from collector_assets.errors import ArchiveUnwritable
+from collector_assets.spool import sha256
 from collector_tests.store.test_archive import exchange
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

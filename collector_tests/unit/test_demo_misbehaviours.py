@@ -68,6 +68,13 @@ def test_drip_sends_one_byte_at_a_time(site: DemoSite) -> None:
     assert len(pieces) > len(FINE) / 2
 
 
+def test_large_csv_has_rows_of_one_size(site: DemoSite) -> None:
+    response, _ = raw(site, "/misbehave/large_csv/1001")
+    assert b"Content-Type: text/csv" in response
+    assert response.count(b".50,") == 1_001
+    assert response.endswith(b"\n\r\n0\r\n\r\n")
+
+
 def test_oversized_declares_its_size_and_sends_it(site: DemoSite) -> None:
     response, ending = raw(site, "/misbehave/oversized/3000000")
     _, headers, body = parts(response)
