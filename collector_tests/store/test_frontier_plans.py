@@ -32,6 +32,8 @@ VALUES: dict[str, dict[str, Any]] = {
         "priorities": [0],
         "depths": [0],
         "barren": [0],
+        "known": [False],
+        "known_runs": [0],
         "edition": 1,
         "max_attempts": 3,
         "room": 10,
