@@ -25,7 +25,7 @@ from collector_assets import database as db
 from collector_assets import latest
 from collector_assets.contract import FromFile, FromQuery, FromSource, Source, named_url
 from collector_assets.database import Database
-from collector_assets.errors import DatabaseUnreachable, InputUnavailable, InputUnreadable
+from collector_assets.errors import ConfigurationError, DatabaseUnreachable, InputUnavailable, InputUnreadable
 from collector_assets.window import Window
 
 Row = Mapping[str, Any]
@@ -120,6 +120,8 @@ def _of_query(name: str, given: FromQuery, window: Window) -> Iterator[Row]:
                 cursor.execute(given.sql.encode(), values if "%(" in given.sql else None)
                 while rows := cursor.fetchmany(AT_ONCE):
                     yield from rows
+    except ConfigurationError:  # it speaks of our own database
+        raise InputUnreadable(name, f"{given.dsn.name} holds no Postgres DSN") from None
     except DatabaseUnreachable as error:
         raise InputUnavailable(name, str(error)) from error
     except psycopg.OperationalError as error:

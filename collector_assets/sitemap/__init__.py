@@ -206,11 +206,12 @@ def _headed(pieces: Iterator[str]) -> tuple[str, Iterator[str]]:
 
 def _start(head: str) -> int | None:
     """Where the XML begins, behind what a server printed first; nothing when there is none."""
-    if declaration := _DECLARATION.search(head):
+    root = _ROOT_TAG.search(head)
+    declaration = _DECLARATION.search(head, 0, root.start() if root else len(head))
+    if declaration:
         return declaration.end()
     if head.startswith(("<!", "<?")):
         return 0
-    root = _ROOT_TAG.search(head)
     return root.start() if root else 0 if head.startswith("<") else None
 
 

@@ -112,6 +112,9 @@ def test_what_is_wrong_with_a_query_is_said_without_the_password(
     with pytest.raises(InputUnavailable) as caught:
         read(warehouse, FromQuery("SELECT 1", dsn=DSN))
     assert "hunter2" not in str(caught.value)
+    monkeypatch.setenv("WAREHOUSE", "hunter2 is my password")
+    with pytest.raises(InputUnreadable, match="^input 'books': WAREHOUSE holds no Postgres DSN$"):
+        read(warehouse, FromQuery("SELECT 1", dsn=DSN))
     monkeypatch.delenv("WAREHOUSE")
     with pytest.raises(InputUnreadable, match="WAREHOUSE is not set"):
         read(warehouse, FromQuery("SELECT 1", dsn=DSN))
