@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collector_assets import cases, draft, errand, guess, links, registry
+from collector_assets import cases, draft, guess, links, registry, visit
 from collector_assets.archive import Archive
 from collector_assets.contract import Budget, Source, replace
 from collector_assets.database import Database
 from collector_assets.deposit import exchange_of, fresh_page
-from collector_assets.errors import ConfigurationError, ContractError, DestinationRefused, Unavailable
+from collector_assets.errors import ConfigurationError, ContractError, DestinationRefused, RobotsRefused, Unavailable
 from collector_assets.fetch import Fetcher, Response
 from collector_assets.guess import Bare, Cards, Grid, Shape
 from collector_assets.outcome import Outcome
 from collector_assets.page import Page
+from collector_assets.politeness import Forbidden, Wait
 from collector_assets.registry import Registry
 from collector_assets.request import Link, NewRequest
 from collector_assets.window import Daily, Window
@@ -58,7 +59,7 @@ def run(
     """Fetch the page and write the files.
 
     Raises `ContractError` for a name or a URL that cannot be, `ConfigurationError` for files that are there and for a
-    page that is not, `DestinationRefused`, `Unavailable` when the budget has no slot.
+    page that is not, `DestinationRefused`, `RobotsRefused`, `Unavailable` when the budget has no slot.
     """
     probe = _probe(name, url, known)
     file, case_folder = folder / f"{name}.py", folder / cases.FOLDER / name
@@ -114,9 +115,11 @@ def _request(probe: Source) -> NewRequest:
 
 
 def _fetched(probe: Source, request: NewRequest, database: Database, make: Callable[[], Fetcher]) -> Response:
-    answer = errand.run(probe, request, database=database, fetcher=make)
-    if isinstance(answer, errand.Busy):
+    answer = visit.run(probe, request, database=database, fetcher=make)
+    if isinstance(answer, visit.Busy):
         raise Unavailable(f"no slot of {request.budget_key} came free within {answer.waited_s:.0f} s")
+    if isinstance(answer, Forbidden | Wait):
+        raise RobotsRefused(answer.reason)
     got = answer.got
     if got.outcome is Outcome.DESTINATION_REFUSED:
         raise DestinationRefused(got.reason)

@@ -266,13 +266,14 @@ def _read(connection: Connection, budget_key: str, now: datetime | None) -> Key 
     row = connection.execute(SQL["read_key"], {"budget_key": budget_key, "now": now}).fetchone()
     if row is None:
         return None
-    per, closed_for, slots, shares, waiters = cast("tuple[str, float, _Rows, _Rows, _Rows]", row)
+    per, closed_for, slots, shares, waiters, delay = cast("tuple[str, float, _Rows, _Rows, _Rows, float]", row)
     return Key(
         per=per,
         closed_for=closed_for,
         slots=tuple(Slot(**slot) for slot in slots),
         shares=tuple(Share(**share) for share in shares),
         waiters=tuple(Waiter(**waiter) for waiter in waiters),
+        crawl_delay_s=delay,
     )
 
 

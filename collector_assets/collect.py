@@ -25,15 +25,17 @@ import uvloop
 
 from collector_assets import budget, frontier, garbage, interrupts, origins
 from collector_assets.archive import Archive
+from collector_assets.asking import LOOK_AGAIN_S, SLOT_LEASE
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
 from collector_assets.deposit import Depositor
-from collector_assets.desk import LOOK_AGAIN_S, SLOT_LEASE, Desk, Shift
+from collector_assets.desk import Desk, Shift
 from collector_assets.errors import CollectorError, OriginHalted
 from collector_assets.fetch import Fetcher
 from collector_assets.heartbeat import Heartbeat
 from collector_assets.holdings import Holdings
 from collector_assets.outbox import Outbox
+from collector_assets.politeness import Politeness
 from collector_assets.revisits import EarlierPages
 from collector_assets.stops import Stops
 from collector_assets.unfold import UnfoldingDepositor
@@ -80,6 +82,8 @@ class Collected:
     wire_bytes: int
     late: int
     seconds: float
+    troubles: tuple[str, ...] = ()
+    """Whose robots.txt could not be had, and why."""
 
 
 def run(
@@ -166,13 +170,21 @@ class Worker:
         self._outbox = Outbox(
             depositor=self._depositor, holdings=self._holdings, stops=self._stops, on_deposit=self._changed.set
         )
+        fetcher = self._make_fetcher()
         self._shift = Shift(
             worker=self.name,
             source=self._source,
             window_start=self._start,
             kinds=self._kinds,
             database=self._database,
-            fetcher=self._make_fetcher(),
+            fetcher=fetcher,
+            politeness=Politeness(
+                source=self._source,
+                database=self._database,
+                fetcher=fetcher,
+                holder=self.name,
+                is_stopped=self._is_stopped,
+            ),
             holdings=self._holdings,
             outbox=self._outbox,
             earlier=self._earlier,
@@ -189,6 +201,10 @@ class Worker:
             self._shift.is_stopping = True
             depositing.cancel()
             await self._shift.fetcher.close()
+
+    def _is_stopped(self, url: str) -> bool:
+        """Whether nothing may be sent there now: its origin is halted, or its budget key is closed."""
+        return self._stops.forbid(url) or self._stops.closed_for_s(self._source.budget_key(url)) > 0
 
     def let_go(self) -> None:
         """Give everything back that is still held: after a clean end nothing, after an interrupt what was under way."""
@@ -225,6 +241,7 @@ class Worker:
             wire_bytes=tally.wire_bytes,
             late=tally.late,
             seconds=time.monotonic() - self._began,
+            troubles=tuple(self._shift.politeness.troubles()),
         )
 
     # --- When to work, when to wait, when to stop ----------------------------------------------------------------
@@ -320,6 +337,7 @@ class Worker:
     def _standing(self, due: frontier.Due) -> Progress:
         answered = sum(self._outbox.tally.outcomes.values())
         waiting = "" if any(due.by_key.values()) or self._desks else f"work due in {due.next_due_in or 0:.0f} s"
+        waiting = "; ".join([*filter(None, [waiting]), *self._shift.politeness.troubles()])
         return Progress(
             to_fetch=due.to_fetch,
             answered=answered,

@@ -109,6 +109,11 @@ class Budget(Refusing):
     per: Literal["domain", "host"] = Field(
         default="domain", description="what the budget key is; all sources of one domain must agree"
     )
+    longest_gap: timedelta = Field(
+        default=seconds(60),
+        ge=timedelta(0),
+        description="the longest Crawl-delay of a robots.txt that is kept; a longer one stops the step with a message",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -369,6 +374,10 @@ class Source(Refusing):
     )
     max_redirects: int = Field(
         default=10, ge=0, le=50, description="redirects that one request follows, each a request of its own"
+    )
+    robots_refused: Literal["disallow", "allow"] = Field(
+        default="disallow",
+        description="what a robots.txt that answers 401, 403, 407 or 451 means; RFC 9309 says allow",
     )
     refusal_limit: int = Field(default=3, ge=1, description="refusals in a row that halt the origin, for everybody")
     schedule: Literal["on", "off"] = Field(default="off", description="whether the window schedule runs from the start")

@@ -25,7 +25,6 @@ from collector_assets import (
     refusal,
     rejected_links,
     remember,
-    retry_after,
     revisits,
     sift,
     soft_gone,
@@ -33,6 +32,7 @@ from collector_assets import (
     windows,
 )
 from collector_assets.archive import Archive, ArchiveWriter, Exchange, Location
+from collector_assets.asking import later_of
 from collector_assets.closing import UNASKED
 from collector_assets.contract import OnStatus, Source
 from collector_assets.database import Connection, Database
@@ -41,6 +41,7 @@ from collector_assets.fetch import NoResponse, Response
 from collector_assets.inspection import inspected
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.page import Page, header_map
+from collector_assets.politeness import Forbidden, Wait
 from collector_assets.request import Earlier, Lease, NewRequest
 from collector_assets.retry import Backoff
 from collector_assets.retry_after import RetryAfter
@@ -67,16 +68,18 @@ DECLARED: Final[Mapping[OnStatus, Outcome]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A leased request and how its attempt ended."""
+    """A leased request and how its attempt ended, or why there was none."""
 
     lease: Lease
-    answer: Response | NoResponse
+    answer: Response | NoResponse | Forbidden | Wait
     later: RetryAfter | None = None
     """What a site that is throttling or unavailable asks for."""
     declared: OnStatus | None = None
     """What the kind says that the status means."""
     blocked: str | None = None
     """What the answer is instead of the page: a challenge, a block page, a login wall."""
+    robots_rule: str | None = None
+    """What in the robots.txt allowed it."""
 
     @property
     def origin(self) -> str:
@@ -102,28 +105,21 @@ class Answered:
         return UNASKED.first if self.answer.outcome is Outcome.THROTTLED else None
 
 
-def answered_of(source: Source, lease: Lease, answer: Response | NoResponse) -> Answered:
+def answered_of(
+    source: Source, lease: Lease, answer: Response | NoResponse, robots_rule: str | None = None
+) -> Answered:
     """The answer, with what it says about us and about when to come back."""
     if not isinstance(answer, Response):
-        return Answered(lease=lease, answer=answer)
+        return Answered(lease=lease, answer=answer, robots_rule=robots_rule)
     declared = source.kind_map[lease.kind].on_status.get(answer.status)
     return Answered(
         lease=lease,
         answer=answer,
-        later=later_of(answer),
+        later=later_of(answer) if answer.outcome in conduct.CLOSING else None,
         declared=declared,
         blocked=None if declared else blocked_of(lease.url, lease.address, answer),
+        robots_rule=robots_rule,
     )
-
-
-def later_of(answer: Response) -> RetryAfter | None:
-    """What a site that is throttling or unavailable asks for."""
-    if answer.outcome not in conduct.CLOSING:
-        return None
-    fields = [(name.lower(), value) for name, value in texts(answer)]
-    values = [value for name, value in fields if name == "retry-after"]
-    date = next((value for name, value in fields if name == "date"), None)
-    return retry_after.read(values, date=date, received_at=answer.fetched_at)
 
 
 def blocked_of(asked: str, address: str, answer: Response) -> str | None:
@@ -178,6 +174,11 @@ class Judged:
     found: links.Found | None
     is_revisit: bool
     """The body is already with an earlier page."""
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether the site was."""
+        return not isinstance(self.answered.answer, Forbidden | Wait)
 
     @property
     def of_page(self) -> Outcome:
@@ -257,9 +258,9 @@ class Depositor:
         # The monotonic reading first: `fetched_at` may then be late by a round trip, but never before the arrival.
         reading = time.monotonic()
         note = conduct.take_note(
-            connection, self._source, [_as_conduct(item, reading) for item in judged], self._chance
+            connection, self._source, [_as_conduct(item, reading) for item in judged if item.was_asked], self._chance
         )
-        applied = frontier.finish(connection, window_start, [self._result(item, note) for item in judged])
+        applied = frontier.finish(connection, window_start, [self._end(item, note) for item in judged])
         refused = len(judged) - len(applied)
         if refused:
             windows.count_late_results(connection, row.source, window_start, refused)
@@ -271,7 +272,7 @@ class Depositor:
         )
         new = self._add_found(connection, [item.found for item in kept if item.found is not None])
         return Stored(
-            outcomes=Counter(item.outcome.value for item in kept),
+            outcomes=Counter(item.outcome.value for item in kept if not isinstance(item.answered.answer, Wait)),
             refused=refused,
             found=new,
             wire_bytes=sum(row.body_bytes for row in rows),
@@ -336,6 +337,9 @@ class Depositor:
             return outcome, f"{chain.reason}: {blocked}" if blocked else chain.reason, None
         return Outcome.REDIRECT, item.answer.reason, chain
 
+    def _end(self, item: Judged, note: conduct.Note) -> frontier.Result:
+        return self._result(item, note) if item.was_asked else self._withheld(item, note.now)
+
     def _result(self, item: Judged, note: conduct.Note) -> frontier.Result:
         lease, outcome, reason = item.answered.lease, item.outcome, item.reason
         mine = {"request_id": lease.request_id, "fence": lease.fence}
@@ -365,6 +369,18 @@ class Depositor:
                 return frontier.Skipped(**mine, outcome=outcome, reason=reason)
             case Policy.FAIL | Policy.HALT:
                 return frontier.Failed(**mine, phase="fetch", outcome=outcome, reason=reason)
+
+    def _withheld(self, item: Judged, now: datetime) -> frontier.Result:
+        """Nothing was sent. What waits for a robots.txt costs no attempt until the window should have ended."""
+        lease, answer, how = item.answered.lease, item.answered.answer, policy(item.outcome)
+        mine = {"request_id": lease.request_id, "fence": lease.fence, "outcome": item.outcome, "reason": item.reason}
+        if isinstance(answer, Wait):
+            wait = timedelta(seconds=answer.for_s)
+            if answer.charge == "never" or (answer.charge == "late" and now < self._window.closes_at):
+                return frontier.Snoozed(**mine, wait=wait)
+            if how in (Policy.RETRY, Policy.SNOOZE):
+                return frontier.Retry(**mine, wait=wait)
+        return frontier.Skipped(**mine, is_sent=False) if how is Policy.SKIP else frontier.Failed(**mine, phase="fetch")
 
     def _declared(self, item: Judged, means: OnStatus, now: datetime) -> frontier.Result:
         """What the kind says. "not_yet" is asked again now and then until the window has closed, and then skipped."""
@@ -429,6 +445,7 @@ class Depositor:
             warc_date=answer.requested_at,
             revisit_of=earlier.page_id if earlier else None,
             revisit_window=earlier.window_start if earlier else None,
+            robots_rule=item.answered.robots_rule,
         )
 
 
@@ -459,7 +476,7 @@ def _said_before(earlier: Earlier) -> dict[str, str]:
     return {name: value for name, value in said.items() if value}
 
 
-def _no_sooner(answer: Response | NoResponse) -> timedelta:
+def _no_sooner(answer: Response | NoResponse | Forbidden | Wait) -> timedelta:
     """Another attempt waits until it can end otherwise."""
     return timedelta(seconds=answer.wait_s) if isinstance(answer, NoResponse) else timedelta(0)
 
@@ -540,6 +557,7 @@ def add_found(connection: Connection, source: Source, window: windows.WindowRow,
 def _as_conduct(item: Judged, reading: float) -> conduct.Answer:
     """The answer as it tells about the site; a declared status keeps its own outcome there, but is no refusal."""
     lease, answer = item.answered.lease, item.answered.answer
+    assert isinstance(answer, Response | NoResponse)  # noqa: S101  the site was asked
     received_ago_s, took_s = max(0.0, reading - answer.ended_at), 0.0
     if isinstance(answer, Response):
         took_s = max(0.0, (answer.fetched_at - answer.requested_at).total_seconds())
@@ -562,7 +580,9 @@ def _attempt_of_budget(lease: Lease, max_attempts: int) -> int:
     return max(1, lease.attempt - spent_before)
 
 
-def exchange_of(answer: Response | NoResponse, asked: Lease | NewRequest, outcome: str = "") -> Exchange:
+def exchange_of(
+    answer: Response | NoResponse | Forbidden | Wait, asked: Lease | NewRequest, outcome: str = ""
+) -> Exchange:
     """What the archive keeps of an answer; `outcome`: of one that is no good page."""
     assert isinstance(answer, Response)  # noqa: S101
     sent = redirects.standing(asked)

@@ -10,32 +10,33 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from datetime import datetime
+from typing import Final, TypeVar
 
-from collector_assets import budget, closing, frontier, redirects, revisits
+from collector_assets import budget, closing, frontier
+from collector_assets.asking import LOOK_AGAIN_S, SLOT_LEASE, demand_of, request_of, to_its_end
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
 from collector_assets.deposit import Answered, answered_of
-from collector_assets.fetch import Fetcher, FetchRequest, NotSent
+from collector_assets.fetch import Fetcher, NotSent
 from collector_assets.holdings import Holdings
 from collector_assets.outbox import Outbox
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.permission import Permission
-from collector_assets.request import Lease, NewRequest, RequestId, loaded_headers
+from collector_assets.politeness import Permit, Politeness, Unknown
+from collector_assets.request import Lease, RequestId
 from collector_assets.revisits import EarlierPages
 from collector_assets.stops import Stops
 
 T = TypeVar("T")
 
-SLOT_LEASE: Final = timedelta(seconds=3)
 CLAIM_AHEAD_S: Final = 0.1
 """How much work is claimed ahead of sending, in seconds of sending: what a kill -9 may cost in attempts."""
 MOST_CLAIMED: Final = 256
-LOOK_AGAIN_S: Final = 0.5
-"""How often something that waits looks again."""
+GLANCE_S: Final = 0.1
+"""How long a slot is kept while a robots.txt is looked up that another worker may have fetched."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class Shift:
     kinds: Sequence[str] | None
     database: Database
     fetcher: Fetcher
+    politeness: Politeness
     holdings: Holdings
     outbox: Outbox
     earlier: EarlierPages
@@ -77,6 +79,11 @@ class Desk:
         """Those in hand; replaced, never changed: the heartbeat reads it from its thread."""
         self._leases: deque[Lease] = deque()
         self._claiming: asyncio.Task[None] | None = None
+        self._parked: dict[str, list[Lease]] = {}
+        """By origin: those whose robots.txt is being learned."""
+        self._learning: dict[asyncio.Task[None], str] = {}
+        self._delays = 0
+        """How often a robots.txt with a Crawl-delay was learned: slots that were granted before do not know of it."""
         self._is_declared = False
         """The demand is written as the source says it now: an earlier run may have left another that still lives."""
         self._is_dry = False
@@ -96,21 +103,30 @@ class Desk:
         """Hold slots while there is work for them; at the end everything is given back."""
         ask_at = 0.0
         try:
-            while self._senders or (self._has_work and not self._shift.is_stopping and not self._is_closed):
+            while self._senders or (
+                (self._has_work or self._learning) and not self._shift.is_stopping and not self._is_closed
+            ):
+                self._unpark()
                 back, want = self._ended(), self._wanted()
                 if back or (want and time.monotonic() >= ask_at):
-                    ask_at = time.monotonic() + await _to_its_end(self._exchange(back, want))
+                    ask_at = time.monotonic() + await to_its_end(self._exchange(back, want))
                     continue
                 await self._until_something(max(0.0, ask_at - time.monotonic()) if want else None)
         finally:
-            for task in self._senders:
+            tasks = [*self._senders, *self._learning]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._senders, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._close()
 
     @property
     def _has_work(self) -> bool:
-        return bool(self._leases) or not self._is_dry
+        return bool(self._leases) or self._may_claim
+
+    @property
+    def _may_claim(self) -> bool:
+        """Whether more is to be had; not while as much as a claim waits for a robots.txt already."""
+        return not self._is_dry and sum(map(len, self._parked.values())) <= self._claim_size()
 
     @property
     def _is_closed(self) -> bool:
@@ -121,14 +137,15 @@ class Desk:
         """Until a sender ends, work may have come, or it is time to ask again."""
         self._pulse.clear()
         pulse = asyncio.create_task(self._pulse.wait())
-        await asyncio.wait({pulse, *self._senders}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        things = {pulse, *self._senders, *self._learning}
+        await asyncio.wait(things, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         pulse.cancel()
 
     async def _close(self) -> None:
         """Everything back: unsent leases, slots, the place in the queue."""
         if self._claiming:
             await asyncio.gather(self._claiming, return_exceptions=True)
-        leases, self._leases = list(self._leases), deque()
+        leases, self._leases = [*self._leases, *(lease for those in self._parked.values() for lease in those)], deque()
         await asyncio.to_thread(self._shift.holdings.give_back, leases)
         await asyncio.to_thread(self.leave)
 
@@ -151,14 +168,14 @@ class Desk:
 
     async def _exchange(self, back: Sequence[Permission], want: int) -> float:
         """Give back and acquire in one transaction; the seconds until it makes sense to ask again."""
-        before, mark = time.monotonic(), self._shift.stops.mark
+        before, mark, delays = time.monotonic(), self._shift.stops.mark, self._delays
         acquired = await self._shift.transact(lambda connection: self._exchange_now(connection, back, want))
         after = time.monotonic()
         if acquired is not None:
             self._shift.stops.learn_closed({self.key: acquired.closed_for_s}, mark)
             for grant in acquired.grants:
                 permission = Permission(grant, gap_s=acquired.gap_s, before=before, after=after)
-                self._senders[asyncio.create_task(self._send(permission))] = permission
+                self._senders[asyncio.create_task(self._send(permission, delays))] = permission
         self._permissions = tuple(self._senders.values())
         if not self._senders and self._leases:
             await self._put_back()
@@ -220,27 +237,25 @@ class Desk:
 
     # --- Sending -----------------------------------------------------------------------------------------------------
 
-    async def _send(self, permission: Permission) -> None:
+    async def _send(self, permission: Permission, delays: int) -> None:
         """Serial sending in one slot, the gap between an answer's end and the next start."""
         while not self._shift.is_stopping:
             await self._shift.outbox.has_room()
             wait_s = permission.wait_s(time.monotonic())
-            if wait_s == math.inf or self._is_closed:
+            if wait_s == math.inf or self._is_closed or delays != self._delays:
                 await self._told()
                 return
             if wait_s > 0:
                 await asyncio.sleep(min(wait_s, LOOK_AGAIN_S))
                 continue
-            lease = await self._next_lease()
-            if lease is None:
+            found = await self._next_lease()
+            if found is None:
                 return
-            if self._shift.stops.forbid(lease.address):
-                await asyncio.to_thread(self._shift.holdings.give_back, [lease])
-                continue
-            if not permission.may_start(time.monotonic()):
+            lease, permit = found
+            if not permission.may_start(time.monotonic()) or delays != self._delays:
                 self._leases.appendleft(lease)
                 continue
-            answered = await self._fetch(lease, permission)
+            answered = await self._fetch(lease, permit, permission)
             if answered is not None:
                 self._answers += 1
                 self._shift.outbox.put(answered)
@@ -250,7 +265,7 @@ class Desk:
         while self._shift.stops.is_held(self.key) and self._shift.outbox.is_busy:
             await self._shift.outbox.deposited()
 
-    async def _fetch(self, lease: Lease, permission: Permission) -> Answered | None:
+    async def _fetch(self, lease: Lease, permit: Permit, permission: Permission) -> Answered | None:
         request, outbox, stops = request_of(self._shift.source, lease), self._shift.outbox, self._shift.stops
         permission.started(time.monotonic())
         outbox.in_flight += 1
@@ -271,7 +286,7 @@ class Desk:
             self._leases.appendleft(lease)
             return None
         self._shift.sent += 1
-        answered = answered_of(self._shift.source, lease, answer)
+        answered = answered_of(self._shift.source, lease, answer, permit.rule)
         self._heed(answered)
         return answered
 
@@ -295,19 +310,25 @@ class Desk:
 
     # --- Leases ------------------------------------------------------------------------------------------------------
 
-    async def _next_lease(self) -> Lease | None:
-        """A lease that is still ours, claimed ahead in small batches."""
+    async def _next_lease(self) -> tuple[Lease, Permit] | None:
+        """A lease that is still ours and may be fetched, claimed ahead in small batches."""
         while not self._shift.is_stopping:
-            if len(self._leases) <= self._claim_size() // 2 and self._claiming is None and not self._is_dry:
+            if len(self._leases) <= self._claim_size() // 2 and self._claiming is None and self._may_claim:
                 self._claiming = asyncio.create_task(self._claim())
             while self._leases:
                 lease = self._leases.popleft()
-                if lease in self._shift.holdings:
-                    return lease
+                if lease in self._shift.holdings and (permit := await self._permitted(lease)):
+                    return lease, permit
             if self._claiming is not None:
                 claiming = self._claiming
                 await asyncio.wait({claiming})
                 claiming.result()  # an error ends the sender, and with it the worker
+                await self._shift.outbox.has_room()
+            elif self._learning:
+                # A look into the database is worth waiting for; whoever must fetch the file needs the slot.
+                await asyncio.wait(self._learning, timeout=GLANCE_S, return_when=asyncio.FIRST_COMPLETED)
+                if not self._unpark():
+                    return None
             elif self._shift.outbox.is_busy:
                 # What is on its way into the database may lead further, and it counts against the capacity until it is
                 # there. Keeping the slot for that moment is cheaper than asking for it again.
@@ -316,6 +337,37 @@ class Desk:
             else:
                 return None
         return None
+
+    async def _permitted(self, lease: Lease) -> Permit | None:
+        """The permit to fetch it; without one it is put away as it ends, or parked until its robots.txt is known."""
+        if self._shift.stops.forbid(lease.address):
+            await asyncio.to_thread(self._shift.holdings.give_back, [lease])
+            return None
+        answer = self._shift.politeness.permit(lease.address)
+        match answer:
+            case Permit():
+                return answer
+            case Unknown(origin=origin):
+                self._park(lease, origin)
+            case _:
+                self._answers += 1
+                self._shift.outbox.put(Answered(lease=lease, answer=answer))
+        return None
+
+    def _park(self, lease: Lease, origin: str) -> None:
+        self._parked.setdefault(origin, []).append(lease)
+        if origin not in self._learning.values():
+            self._learning[asyncio.create_task(self._shift.politeness.learn(origin))] = origin
+
+    def _unpark(self) -> bool:
+        """What waited for a robots.txt that is known now goes on, if any; an error of learning it is raised here."""
+        known = [task for task in self._learning if task.done()]
+        for task in known:
+            origin = self._learning.pop(task)
+            self._leases.extendleft(reversed(self._parked.pop(origin, [])))
+            task.result()
+            self._delays += self._shift.politeness.has_delay(origin)
+        return bool(known) or bool(self._leases)
 
     def _claim_size(self) -> int:
         """What may be sent in the next moment: at least a request per slot, at most CLAIM_AHEAD_S of sending."""
@@ -358,46 +410,3 @@ class Desk:
             interleave=source.interleave_weights if source.interleave else None,
         )
         return self._shift.earlier.of(connection, claimed)
-
-
-def demand_of(source: Source, key: str) -> budget.Demand:
-    """What the source asks of a budget key."""
-    limits = source.budget
-    return budget.Demand(
-        budget_key=key,
-        per=limits.per,
-        source=source.name,
-        gap=limits.gap,
-        slots=limits.slots,
-        weight=limits.weight,
-        deadline=source.total_timeout,
-    )
-
-
-def request_of(source: Source, asked: Lease | NewRequest) -> FetchRequest:
-    """What is sent, within the source's deadlines and limits; under a condition where a page of it is held."""
-    standing = redirects.standing(asked)
-    headers = loaded_headers(standing.headers)
-    if isinstance(asked, Lease) and asked.earlier:
-        headers |= revisits.conditions(asked)
-    return FetchRequest(
-        url=standing.url,
-        method=standing.method,
-        headers=headers,
-        body=standing.body,
-        cookies=standing.cookies,
-        connect_s=source.connect_timeout.total_seconds(),
-        read_s=source.read_timeout.total_seconds(),
-        total_s=source.total_timeout.total_seconds(),
-        max_bytes=source.max_bytes,
-    )
-
-
-async def _to_its_end(step: Coroutine[Any, Any, T]) -> T:
-    """The step; a cancellation waits for its end: slots that it took must be known to be given back."""
-    task = asyncio.ensure_future(step)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise

@@ -15,6 +15,7 @@
     │   └── ArchiveUnwritable      nowhere durable to put bytes
     ├── Refused                  the answer is no; a person decides
     │   ├── DestinationRefused     not a place we may send to
+    │   ├── RobotsRefused          the robots.txt forbids it, or cannot be had
     │   ├── LateRefused            the window is over and the source says late="refuse"
     │   ├── OriginHalted           what is left to fetch is for origins that refused us
     │   ├── ReplayRefused          named requests did not fail in fetching
@@ -131,6 +132,10 @@ class Refused(CollectorError):
 
 class DestinationRefused(Refused):
     """Not a place that this installation may send requests to."""
+
+
+class RobotsRefused(Refused):
+    """The site's robots.txt forbids the page, or nobody knows what it says."""
 
 
 class LateRefused(Refused):

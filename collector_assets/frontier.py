@@ -366,6 +366,8 @@ class Skipped:
     fence: Fence
     outcome: Outcome
     reason: str
+    is_sent: bool = True
+    """Otherwise the attempt does not count."""
 
 
 Result: TypeAlias = Fetched | Done | Failed | Retry | Snoozed | Moved | Released | Skipped
@@ -430,8 +432,8 @@ def _ending(result: Fetched | Done | Failed | Retry | Snoozed | Released | Skipp
             return _Ending(state="fetched" if isinstance(result, Fetched) else "done", outcome=str(Outcome.OK))
         case Failed(phase=phase, outcome=outcome, reason=reason):
             return _Ending(state="failed", failed_phase=phase, outcome=str(outcome), reason=clean_text(reason))
-        case Skipped(outcome=outcome, reason=reason):
-            return _Ending(state="skipped", outcome=str(outcome), reason=clean_text(reason))
+        case Skipped(outcome=outcome, reason=reason, is_sent=is_sent):
+            return _Ending(state="skipped", outcome=str(outcome), reason=clean_text(reason), gives_back=not is_sent)
         case Retry(wait=wait, outcome=outcome, reason=reason):
             return _Ending(state="queued", outcome=str(outcome), reason=clean_text(reason), wait=wait, is_retry=True)
         case Snoozed(wait=wait, outcome=outcome, reason=reason, was_sent=was_sent):

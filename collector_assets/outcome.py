@@ -58,6 +58,7 @@ class Outcome(StrEnum):
     REVISIT_LOST = "revisit_lost"
     # ours
     DESTINATION_REFUSED = "destination_refused"
+    ROBOTS_UNREACHABLE = "robots_unreachable"
     SECRET_MISSING = "secret_missing"  # noqa: S105  a name, not a secret
     FETCHER_ERROR = "fetcher_error"
     LEASE_EXPIRED = "lease_expired"
@@ -73,6 +74,7 @@ class Outcome(StrEnum):
     SOFT_GONE = "soft_gone"
     GONE_CONFIRMED = "gone_confirmed"
     OUT_OF_SCOPE = "out_of_scope"
+    ROBOTS_DISALLOWED = "robots_disallowed"
     KNOWN = "known"
 
 
@@ -122,6 +124,10 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
         "unchanged since a page whose bytes are gone or unreadable by now; the next attempt is without condition",
     ),
     Outcome.DESTINATION_REFUSED: (Policy.FAIL, "not a place that this installation may send to; nothing was sent"),
+    Outcome.ROBOTS_UNREACHABLE: (
+        Policy.SNOOZE,
+        "the origin's robots.txt cannot be had, so nothing was sent; until the window closes no attempt is counted",
+    ),
     Outcome.SECRET_MISSING: (
         Policy.FAIL,
         "a Secret that the source names is not in the environment, or no header can carry it; nothing was sent",
@@ -141,6 +147,7 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.SOFT_GONE: (Policy.SKIP, "status 200, but the source's `soft_gone` marker says that there is no such item"),
     Outcome.GONE_CONFIRMED: (Policy.SKIP, "soft_gone once more, at least 20 hours after the first time: it is gone"),
     Outcome.OUT_OF_SCOPE: (Policy.SKIP, "a redirect to a host outside the source's scope; it was not followed"),
+    Outcome.ROBOTS_DISALLOWED: (Policy.SKIP, "the origin's robots.txt forbids it; nothing was sent"),
     Outcome.KNOWN: (Policy.SKIP, "collected before and not to be fetched again"),
 }
 

@@ -58,6 +58,8 @@ class NewPage:
     """The page that holds the bytes, where this one has none of its own; never itself a revisit."""
     revisit_window: datetime | None = None
     """The window of that page."""
+    robots_rule: str | None = None
+    """What in the origin's robots.txt allowed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,4 +325,5 @@ def _columns(rows: Sequence[NewPage]) -> dict[str, list[Any]]:
         "late": [row.late for row in rows],
         "revisit_of": [row.revisit_of for row in rows],
         "revisit_window": [row.revisit_window for row in rows],
+        "robots_rule": [row.robots_rule and clean_text(row.robots_rule) for row in rows],
     }

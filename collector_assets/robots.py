@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from collector_assets import urls
 
@@ -124,6 +124,25 @@ class Rules:
             if isinstance(address, urls.WebAddress) and not _is_robots(address.url, base):
                 found[address.url] = None
         return tuple(found)
+
+
+Meaning = Literal["rules", "absent", "refused", "moved", "unreachable"]
+
+_MEANINGS: Final[dict[int, Meaning]] = {
+    301: "moved", 302: "moved", 303: "moved", 307: "moved", 308: "moved",
+    401: "refused", 403: "refused", 407: "refused", 451: "refused",
+    408: "unreachable", 425: "unreachable", 429: "unreachable",
+}  # fmt: skip
+_MEANINGS_BY_CLASS: Final[dict[int, Meaning]] = {2: "rules", 4: "absent"}
+
+
+def meaning(status: int) -> Meaning:
+    """What the status of a robots.txt says (§2.3.1).
+
+    Where the RFC allows everything we are more careful: a site that refuses its rules (401, 403, 407, 451) did not
+    invite us, and one that says "not now" (408, 425, 429) has not answered yet. Unknown means no.
+    """
+    return _MEANINGS.get(status) or _MEANINGS_BY_CLASS.get(status // 100, "unreachable")
 
 
 def product_token(user_agent: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pydantic import SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from collector_assets.errors import ConfigurationError
@@ -36,8 +36,8 @@ class Settings(BaseSettings):
     """Names of the sources that this code location has, as patterns separated by commas; `!` in front leaves out."""
     contact: str = ""
     """Who to reach about our requests (an address or a page); goes into the User-Agent."""
-    product: str = "collector-assets"
-    """Product token of the User-Agent, and of robots.txt groups."""
+    product: str = Field(default="collector-assets", pattern=r"^[A-Za-z_-]+$")
+    """Product token of the User-Agent, and of robots.txt groups: letters, `-` and `_` (RFC 9309 §2.2.1)."""
     alerts: Path | None = None
     """TOML file that says where alerts go; without it, to the log."""
     demo_site: str = f"127.0.0.1:{DEMO_PORT}"

@@ -89,16 +89,21 @@ class Key:
     slots: tuple[Slot, ...]
     shares: tuple[Share, ...]
     waiters: tuple[Waiter, ...]
+    crawl_delay_s: float = 0.0
+    """The longest that robots.txt files of the key ask for; none is 0."""
 
     @property
     def gap_s(self) -> float:
-        """The greatest of the live demands."""
-        return max((share.gap_s for share in self.shares), default=0.0)
+        """The greatest of the live demands; a Crawl-delay is its floor (rule 9)."""
+        return max(self.crawl_delay_s, *(share.gap_s for share in self.shares), 0.0)
 
     @property
     def width(self) -> int:
-        """How many slots there are: the fewest of the live demands; none without a demand."""
-        return min((share.slots for share in self.shares), default=0)
+        """How many slots there are: the fewest of the live demands; none without a demand.
+
+        One under a Crawl-delay: it is the time between any two requests, however many slots would each keep it.
+        """
+        return min((1 if self.crawl_delay_s else share.slots for share in self.shares), default=0)
 
     def share(self, source: str) -> Share | None:
         """The source's live demand."""

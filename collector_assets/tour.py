@@ -115,7 +115,7 @@ def _records(database: Database, source: Source, window: str) -> int:
 
 
 def _visits(site: DemoSite, host: str) -> list[Any]:
-    return [arrival for arrival in site.arrivals(host=host) if arrival.path != "/robots.txt"]
+    return site.arrivals(host=host)
 
 
 def _check_counts(*done: RunSummary) -> Mapping[str, int]:

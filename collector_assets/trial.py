@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from collector_assets import errand, inputs, links, pages, sample, sitemap_links, soft_gone
+from collector_assets import inputs, links, pages, sample, sitemap_links, soft_gone, visit
 from collector_assets.archive import Archive
 from collector_assets.contract import Kind, Source
 from collector_assets.database import Database
@@ -24,6 +24,7 @@ from collector_assets.fetch import Fetcher, Response
 from collector_assets.links import Found
 from collector_assets.outcome import Outcome
 from collector_assets.page import Page
+from collector_assets.politeness import Forbidden, Wait
 from collector_assets.process import findings
 from collector_assets.request import Link, NewRequest
 from collector_assets.sample import Sample
@@ -190,16 +191,20 @@ def _fetched(
     database: Database,
     fetcher: Callable[[], Fetcher],
 ) -> Page | None:
-    answer = errand.run(source, request, database=database, fetcher=fetcher)
+    answer = visit.run(source, request, database=database, fetcher=fetcher)
     match answer:
-        case errand.Busy():
+        case visit.Busy():
             closed = f"; it is closed for {answer.closed_for_s:.0f} s" if answer.closed_for_s else ""
             said = f"no slot of {request.budget_key} came free within {answer.waited_s:.0f} s{closed}"
             trial.say("budget", Verdict.FAILED, said)
             return None
-        case errand.Answer():
+        case Forbidden() | Wait():
+            trial.say("robots", Verdict.FAILED, answer.reason)
+            return None
+        case visit.Answer():
             slots = "1 slot" if answer.slots == 1 else f"{answer.slots} slots"
             said = f"a slot of {request.budget_key} after {answer.waited_s:.1f} s ({slots}, gap {answer.gap_s:g} s)"
+            trial.say("robots", Verdict.PASSED, answer.robots_rule)
             trial.say("budget", Verdict.PASSED, said)
     got = answer.got
     if not isinstance(got, Response) or got.outcome is not Outcome.OK:

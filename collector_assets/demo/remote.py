@@ -106,10 +106,16 @@ class DemoSite:
             raise DemoError("the demo site is not running")
         return self._process.pid
 
-    def arrivals(self, *, host: str | None = None) -> list[Arrival]:
-        """The requests that have ended since the last reset, in order of arrival; of one host, if named."""
+    def arrivals(self, *, host: str | None = None, robots: bool = False) -> list[Arrival]:
+        """The requests that have ended since the last reset, in order of arrival; of one host, if named.
+
+        Those for /robots.txt are there where `robots` says so: they are asked for when nobody knows the file, which
+        is no matter of what is collected.
+        """
         found = parsed(self._control("GET", "/arrivals"))
-        return [each for each in found if host is None or each.host == host]
+        return [
+            each for each in found if (host is None or each.host == host) and (robots or each.path != "/robots.txt")
+        ]
 
     def switch(self, *, host: str | None = None, **switches: object) -> None:
         """Change switches for all hosts that have none of their own, or for one host."""

@@ -95,6 +95,11 @@ class NotSent:
 class Fetcher(Protocol):
     """Makes one request; knows nothing of the frontier, the budget or the archive."""
 
+    @property
+    def user_agent(self) -> str:
+        """What it says of itself in every request; robots.txt groups address its first product."""
+        ...
+
     async def fetch(self, request: FetchRequest, may_send: Callable[[], bool]) -> Response | NoResponse | NotSent:
         """Send `request` once. `may_send()` is asked on the standing connection, right before the bytes leave."""
         ...

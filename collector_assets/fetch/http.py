@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import monotonic
+from typing import Final
 
 import aiohttp
 from yarl import URL
@@ -57,6 +58,7 @@ class HttpFetcher:
         self, *, user_agent: str, egress: Egress, connections: int, trust: ssl.SSLContext | None = None
     ) -> None:
         """`trust`: whose certificates are believed, and how; by default the system's."""
+        self.user_agent: Final = user_agent
         self._egress, self._trust = egress, trust
         self._identity = {"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": ACCEPT_ENCODING}
         self._connections = connections

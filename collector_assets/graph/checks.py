@@ -96,7 +96,7 @@ def of_unfinished(
     why = "the turn is over" if collected.ending is Ending.TURN_OVER else "the rest is not due yet"
     when = f"after {until:%Y-%m-%d %H:%M:%S} UTC" if until else "to go on"
     left = f"{counts.to_fetch} of {counts.planned} requests are still to be fetched"
-    message = f"{left}: {why}; materialize the partition again {when}"
+    message = "; ".join([f"{left}: {why}", *collected.troubles, f"materialize the partition again {when}"])
     details: dict[str, Any] = {"outcomes": outcomes(status), "to_fetch": counts.to_fetch, "planned": counts.planned}
     if counts.oldest_waiting_at:
         details["oldest_waiting_since"] = dg.MetadataValue.timestamp(counts.oldest_waiting_at)

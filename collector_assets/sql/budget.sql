@@ -14,7 +14,8 @@ SELECT budget_key FROM budget_keys WHERE budget_key = %(budget_key)s FOR NO KEY 
 UPDATE budget_keys SET per = %(per)s WHERE budget_key = %(budget_key)s AND per <> %(per)s;
 
 -- name: read_key
--- One moment of a key: its slots, live demands and live waiters, times in seconds from that moment.
+-- One moment of a key: its slots, live demands and live waiters, times in seconds from that moment. A Crawl-delay binds
+-- as long as the robots.txt that asks for it, and while that is being fetched anew.
 WITH clock AS (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now)
 SELECT k.per,
        greatest(0, coalesce(extract(epoch FROM k.closed_until - clock.now), 0))::float8,
@@ -34,7 +35,11 @@ SELECT k.per,
                    'holder', w.holder, 'source', w.source, 'wanted', w.wanted,
                    'waited', extract(epoch FROM clock.now - w.since)::float8,
                    'live_for', extract(epoch FROM w.live_until - clock.now)::float8) ORDER BY w.holder), '[]')
-          FROM budget_waiters AS w WHERE w.budget_key = k.budget_key AND w.live_until > clock.now)
+          FROM budget_waiters AS w WHERE w.budget_key = k.budget_key AND w.live_until > clock.now),
+       coalesce((SELECT max(f.crawl_delay_s) FROM robots_files AS f
+         WHERE f.crawl_delay_s > 0 AND f.fetched_at > clock.now - interval '25 hours'
+           AND CASE k.per WHEN 'host' THEN f.host ELSE f.domain END = k.budget_key
+           AND (f.host = k.budget_key OR f.domain = k.budget_key)), 0)
 FROM budget_keys AS k, clock
 WHERE k.budget_key = %(budget_key)s;
 

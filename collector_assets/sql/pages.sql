@@ -5,13 +5,13 @@
 INSERT INTO pages (
     window_start, source, request_id, attempt, fence, kind, url, final_url, outcome, status, content_type,
     content_encoding, etag, last_modified, requested_at, fetched_at, warc_file, warc_offset, warc_length, warc_date,
-    payload_digest, body_bytes, truncated, flags, late, revisit_of, revisit_window
+    payload_digest, body_bytes, truncated, flags, late, revisit_of, revisit_window, robots_rule
 )
 SELECT
     n.window_start, n.source, n.request_id, n.attempt, n.fence, n.kind, n.url, n.final_url, n.outcome, n.status,
     n.content_type, n.content_encoding, n.etag, n.last_modified, n.requested_at, n.fetched_at, n.warc_file,
     n.warc_offset, n.warc_length, n.warc_date, n.payload_digest, n.body_bytes, n.truncated,
-    array_remove(string_to_array(n.flags, ' '), ''), n.late, n.revisit_of, n.revisit_window
+    array_remove(string_to_array(n.flags, ' '), ''), n.late, n.revisit_of, n.revisit_window, n.robots_rule
 FROM unnest(
     %(window_start)s::timestamptz[], %(source)s::text[], %(request_id)s::bigint[], %(attempt)s::integer[],
     %(fence)s::bigint[], %(kind)s::text[], %(url)s::text[], %(final_url)s::text[], %(outcome)s::text[],
@@ -19,11 +19,11 @@ FROM unnest(
     %(last_modified)s::text[], %(requested_at)s::timestamptz[], %(fetched_at)s::timestamptz[], %(warc_file)s::text[],
     %(warc_offset)s::bigint[], %(warc_length)s::bigint[], %(warc_date)s::timestamptz[], %(payload_digest)s::bytea[],
     %(body_bytes)s::bigint[], %(truncated)s::text[], %(flags)s::text[], %(late)s::boolean[], %(revisit_of)s::bigint[],
-    %(revisit_window)s::timestamptz[]
+    %(revisit_window)s::timestamptz[], %(robots_rule)s::text[]
 ) AS n (
     window_start, source, request_id, attempt, fence, kind, url, final_url, outcome, status, content_type,
     content_encoding, etag, last_modified, requested_at, fetched_at, warc_file, warc_offset, warc_length, warc_date,
-    payload_digest, body_bytes, truncated, flags, late, revisit_of, revisit_window
+    payload_digest, body_bytes, truncated, flags, late, revisit_of, revisit_window, robots_rule
 )
 ON CONFLICT (window_start, request_id, fence) DO NOTHING
 RETURNING page_id;

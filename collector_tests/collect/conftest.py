@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from collector_assets.demo import DemoSite
 from collector_assets.demo.arrivals import Arrival
 from collector_assets.fetch.egress import DemoSiteOnly
 from collector_assets.fetch.http import HttpFetcher
+from collector_assets.politeness import Politeness
 from collector_assets.sources.shop import SHOP
 from collector_assets.status import WindowStatus, window_row, window_status
 from collector_assets.window import Window
@@ -57,6 +59,17 @@ class Hands:
     def fetcher(self) -> HttpFetcher:
         return HttpFetcher(user_agent=USER_AGENT, egress=DemoSiteOnly(self.site.address), connections=32)
 
+    def know_robots(self, source: Source, origin: str = "http://shop.localhost:8765") -> None:
+        """Have the origin's robots.txt fetched, so that a test counts nothing but what it is about."""
+
+        async def learn() -> None:
+            fetcher = self.fetcher()
+            polite = Politeness(source=source, database=self.database, fetcher=fetcher, holder="test")
+            await polite.learn(origin)
+            await fetcher.close()
+
+        asyncio.run(learn())
+
     def open(self, source: Source, window: Window = TODAY) -> discover.Opened:
         return discover.open_window(source, window, self.database)
 
@@ -94,8 +107,8 @@ class Hands:
     def status(self, source: Source, window: Window = TODAY) -> WindowStatus:
         return window_status(self.database, source.name, window.key)
 
-    def arrivals(self, host: str = "shop.localhost") -> list[Arrival]:
-        return self.site.arrivals(host=host)
+    def arrivals(self, host: str = "shop.localhost", *, robots: bool = False) -> list[Arrival]:
+        return self.site.arrivals(host=host, robots=robots)
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         """Whatever a test wants to see."""

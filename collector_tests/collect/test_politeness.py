@@ -88,6 +88,7 @@ def test_long_request_keeps_its_slot(hands: Hands) -> None:
         QUICK, start_urls=tuple(Link(name) for name in names), budget=Budget(gap=seconds(0), slots=1), in_flight=1
     )
     hands.open(slow)
+    hands.know_robots(slow)
     fences = hands.column("SELECT last_value FROM fences")[0]
     assert hands.collect(slow).ending is Ending.DRAINED
     granted = hands.column("SELECT last_value FROM fences")[0] - fences - 2  # each claim takes one as well

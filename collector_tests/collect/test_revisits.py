@@ -180,7 +180,7 @@ def test_a_source_that_asks_itself_reads_its_own_answer(hands: Hands) -> None:
 
 
 def test_a_304_that_nobody_asked_for_is_no_page(hands: Hands) -> None:
-    hands.site.misbehave("unmodified", prefix="/")
+    hands.site.misbehave("unmodified", prefix="/catalogue/")
     hands.discover(QUICK)
     assert pages_of(hands, TODAY) == {("unexpected_status", 304, False): 1}
 

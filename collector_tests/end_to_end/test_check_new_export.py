@@ -109,7 +109,7 @@ def stages(page: Any) -> dict[str, str]:
 
 def test_a_check_follows_the_first_start_to_a_record_and_keeps_nothing(owner: Owner) -> None:
     """Rule 7 holds for it: two requests, one after the other, with the gap between them."""
-    # Mutation: in errand._Errand._ready return True at once
+    # Mutation: in errand.Errand.ready return True at once
     done = owner.asks("check", "shop")
     listing, detail = done["pages"]
     assert done["passed"]

@@ -43,7 +43,7 @@ def source(stranger: Stranger, hosts: set[str], *starts: str) -> Source:
         kinds={"listing": Kind(discover=leads), "detail": Kind(extract=nothing, may_be_empty=True)},
         records={"page": pa.DataFrameSchema({"url": pa.Column(str)})}, entity="url", extractor_version="1",
         window=Daily(start="2026-01-01"), budget=Budget(gap=seconds(0), slots=4), max_attempts=1,
-        allow_addresses=ALLOWED, patience=seconds(1),
+        allow_addresses=ALLOWED, patience=seconds(5),
     )  # fmt: skip
 
 

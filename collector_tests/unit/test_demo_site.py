@@ -193,7 +193,7 @@ def test_an_arrival_says_when_and_what_on_the_clock_of_the_client(site: DemoSite
     before = time.monotonic()
     response, _ = raw(site, "/misbehave/delay/0.2?x=1", headers="User-Agent: tester/1\r\n")
     after = time.monotonic()
-    [arrival] = site.arrivals()
+    [arrival] = site.arrivals(robots=True)
     assert (arrival.n, arrival.host, arrival.path) == (1, "shop.localhost", "/misbehave/delay/0.2?x=1")
     assert (arrival.method, arrival.status, arrival.user_agent) == ("GET", 200, "tester/1")
     assert (arrival.misbehaviour, arrival.bytes) == ("delay", len(response))
@@ -228,7 +228,7 @@ def test_what_began_before_a_reset_is_not_logged_after_it(site: DemoSite) -> Non
         site.reset()
         raw(site, "/robots.txt")
         assert client.recv(65_536)
-    assert [(each.n, each.path) for each in site.arrivals()] == [(1, "/robots.txt")]
+    assert [(each.n, each.path) for each in site.arrivals(robots=True)] == [(1, "/robots.txt")]
 
 
 def test_robots_txt_is_a_switch(site: DemoSite) -> None:
@@ -328,7 +328,7 @@ def test_a_slow_accept_leaves_new_connections_unread(site: DemoSite) -> None:
     started = time.monotonic()
     assert _get(site, "/robots.txt")[0] == 200
     assert time.monotonic() - started >= 0.3
-    [arrival] = site.arrivals()
+    [arrival] = site.arrivals(robots=True)
     assert arrival.ended - arrival.arrived < 0.2
 
 

@@ -24,12 +24,16 @@ class TestPolicies:
         assert {each.value for each in Outcome if policy(each) is Policy.RETRY} == RETRIED
 
     def test_what_is_not_wanted_is_skipped(self):
-        unwanted = {Outcome.UNWANTED, Outcome.OUT_OF_SCOPE, Outcome.KNOWN, Outcome.SOFT_GONE, Outcome.GONE_CONFIRMED}
+        unwanted = {
+            Outcome.UNWANTED, Outcome.OUT_OF_SCOPE, Outcome.ROBOTS_DISALLOWED, Outcome.KNOWN, Outcome.SOFT_GONE,
+            Outcome.GONE_CONFIRMED,
+        }  # fmt: skip
         assert {each for each in Outcome if policy(each) is Policy.SKIP} == unwanted
 
     def test_a_no_counts_towards_a_halt_and_later_costs_no_attempt(self):
         assert {each for each in Outcome if policy(each) is Policy.HALT} == {Outcome.REFUSED, Outcome.BLOCKED}
-        assert {each for each in Outcome if policy(each) is Policy.SNOOZE} == {Outcome.THROTTLED, Outcome.NOT_YET}
+        later = {Outcome.THROTTLED, Outcome.NOT_YET, Outcome.ROBOTS_UNREACHABLE}
+        assert {each for each in Outcome if policy(each) is Policy.SNOOZE} == later
 
 
 class TestStatus:

@@ -181,12 +181,34 @@ CREATE TABLE origins (
     resumed_at           timestamptz,
     resumed_reason       text,
     resumed_by           text,
-    robots               bytea,
-    robots_status        integer,
-    robots_at            timestamptz,
     CONSTRAINT halt_says_why CHECK (halted_at IS NULL OR halted_reason IS NOT NULL)
 );
 CREATE INDEX halted_origins ON origins (origin) WHERE halted_at IS NOT NULL;
+
+-- The robots.txt of an origin, shared by all workers: the newest answer that settled something, and the tries since.
+CREATE TABLE robots_files (
+    origin         text             PRIMARY KEY,
+    host           text             NOT NULL,
+    domain         text             NOT NULL,           -- host or domain: the budget key that its delay binds
+    answer         text             CHECK (answer IN ('rules', 'absent', 'refused')),
+    status         integer,
+    url            text,                                -- where it was in the end
+    body           bytea,                               -- without content coding
+    crawl_delay_s  double precision CHECK (crawl_delay_s >= 0),
+    notes          text[]           NOT NULL DEFAULT '{}', -- what was odd about it
+    fetched_at     timestamptz,
+    failures       integer          NOT NULL DEFAULT 0 CHECK (failures >= 0), -- in a row, since the answer
+    failing_since  timestamptz,
+    outcome        text,
+    problem        text             CHECK (length(problem) <= 500),
+    next_try_at    timestamptz,
+    claimed_by     text,                                -- who is fetching it
+    claimed_until  timestamptz,
+    CONSTRAINT answer_has_its_time CHECK ((answer IS NULL) = (fetched_at IS NULL)),
+    CONSTRAINT failing_says_why CHECK ((failures > 0) = (next_try_at IS NOT NULL AND failing_since IS NOT NULL AND outcome IS NOT NULL AND problem IS NOT NULL))
+);
+CREATE INDEX delays_by_domain ON robots_files (domain) WHERE crawl_delay_s > 0;
+CREATE INDEX delays_by_host ON robots_files (host) WHERE crawl_delay_s > 0;
 
 -- One archived response: where its WARC record is, and what it was.
 CREATE TABLE pages (
