@@ -277,7 +277,7 @@ class Politeness:
             return Missing(outcome=Outcome.ROBOTS_UNREACHABLE, problem=f"{url} is cut: {got.reason}")
         coding = header_map(_texts(got)).get("content-encoding", "")
         try:
-            body = decoding.decode(got.body, coding, limit=MOST_BYTES).body
+            body = decoding.decode(got.body[:], coding, limit=MOST_BYTES).body
         except decoding.DecodingError as error:
             return Missing(outcome=Outcome.ROBOTS_UNREACHABLE, problem=f"{url} cannot be decoded: {error}")
         rules = robots.parse(body, self._token)
