@@ -59,7 +59,7 @@ def halt(database: Database, origin: str) -> None:
 def test_what_waits_for_a_halted_origin_is_neither_admitted_nor_claimed(database: Database) -> None:
     """Rule 9: nobody can take it, whatever it has heard."""
     # Mutation: best_queued without the condition on halted origins.
-    work = open_work(database, capacity=4)
+    work = open_work(database)
     work.add([request(f"shop-{number}") for number in range(3)])
     assert work.claim(1)
     work.add([request(f"api-{number}", url=f"{API}/api-{number}") for number in range(3)])
