@@ -134,11 +134,12 @@ def test_one_url_that_is_never_available_ends_by_its_own_retries(hands: Hands) -
 
 def test_a_site_that_is_down_is_left_alone_after_three_requests_and_nothing_fails(hands: Hands) -> None:
     """HTTP-20: an outage is not the end of forty pages; what was charged are two attempts."""
+    slow = replace(IMPATIENT, retry_wait=seconds(5))
     hands.site.misbehave("status", prefix="/catalogue/", arg="503")
-    hands.open(IMPATIENT)
-    collected = hands.collect(IMPATIENT)
+    hands.open(slow)
+    collected = hands.collect(slow)
     assert (collected.ending, collected.sent) == (Ending.WAITING, 3)
-    assert ends(hands.status(IMPATIENT))["failed"] == 0
+    assert ends(hands.status(slow))["failed"] == 0
     assert hands.rows("SELECT attempts, count(*) FROM requests GROUP BY attempts ORDER BY attempts") == [
         (0, 18),
         (1, 2),
@@ -148,7 +149,7 @@ def test_a_site_that_is_down_is_left_alone_after_three_requests_and_nothing_fail
     hands.site.behave()
     hands.do("UPDATE budget_keys SET closed_until = now()")
     hands.do("UPDATE requests SET not_before = NULL WHERE state = 'queued'")
-    assert hands.collect(IMPATIENT).outcomes == {"ok": 20}
+    assert hands.collect(slow).outcomes == {"ok": 20}
 
 
 def test_unavailable_with_retry_after_closes_the_key(hands: Hands) -> None:

@@ -19,7 +19,7 @@ HEARD_WITHIN_S = 1.3
 def changes(name: str) -> str:
     return (
         f'name="{name}", start_urls=("http://polite.localhost:8765/catalogue/page-1.html",), '
-        f"budget=Budget(gap=seconds({GAP}), slots=1), in_flight=2, retry_wait=seconds(0.1), patience=seconds(20)"
+        f"budget=Budget(gap=seconds({GAP}), slots=1), in_flight=2, retry_wait=seconds(0.1), patience=seconds(90)"
     )
 
 
@@ -31,8 +31,8 @@ def crews(crew: Callable[[str], Crew]) -> tuple[Crew, Crew]:
 
 
 def ended(*workers: Popen[str]) -> list[tuple[int, str]]:
-    """Exit codes and last words."""
-    words = [(worker.communicate(timeout=100)[1], worker.returncode) for worker in workers]
+    """Exit codes, and all they said."""
+    words = [(" ".join(worker.communicate(timeout=100)), worker.returncode) for worker in workers]
     return [(code, said) for said, code in words]
 
 
