@@ -68,7 +68,11 @@ def of_page(
         return Found()
     found = _sort(source, list(discover(page)), page=page, depth=depth + 1)
     listing = traps.Listing(
-        url=page.final_url, body=traps.digest(page.body), barren=barren, above=above, rows=_rows(source, page)
+        url=page.final_url,
+        body=traps.digest_of_stream(page.open()),
+        barren=barren,
+        above=above,
+        rows=_rows(source, page),
     )
     return replace(found, listing=listing, kind=page.kind, known_run=known_run)
 

@@ -11,7 +11,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import BinaryIO, Final
 from urllib.parse import unquote
 
 REPETITIONS: Final = 3
@@ -112,6 +112,14 @@ class Listing:
 def digest(body: bytes) -> bytes:
     """Enough to tell listings of one site apart."""
     return hashlib.blake2b(body, digest_size=12).digest()
+
+
+def digest_of_stream(body: BinaryIO) -> bytes:
+    """The same of a body that may be too large for memory."""
+    running = hashlib.blake2b(digest_size=12)
+    while piece := body.read(2**20):
+        running.update(piece)
+    return running.digest()
 
 
 def digest_of(items: Iterable[bytes]) -> bytes | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from collector_assets import traps
@@ -83,6 +85,10 @@ def test_trail_remembers_a_bounded_number() -> None:
     for number in range(1_000):
         trail = trail.after(b"%d" % number)
     assert len(trail.recent) == traps.REMEMBERED
+
+
+def test_a_stream_has_the_digest_of_its_bytes() -> None:
+    assert traps.digest_of_stream(io.BytesIO(b"page")) == traps.digest(b"page")
 
 
 def test_a_set_of_items_has_one_digest_whatever_its_order() -> None:
