@@ -49,7 +49,7 @@ def request_of(source: Source, asked: Lease | NewRequest) -> FetchRequest:
         connect_s=source.connect_timeout.total_seconds(),
         read_s=source.read_timeout.total_seconds(),
         total_s=source.total_timeout.total_seconds(),
-        max_bytes=source.max_bytes,
+        max_bytes=source.max_bytes_of(asked.kind),
     )
 
 

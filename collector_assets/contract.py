@@ -37,6 +37,8 @@ STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, extra="forbid")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}\Z")
 NAMED_WINDOW = re.compile(r"\{window\.(start|end)(?::([^}]*))?\}|\{window\.key\}")
 FOREVER = timedelta.max
+SITEMAP_BYTES = 50 * 2**20
+"""https://www.sitemaps.org/protocol.html"""
 DEFAULT_LANE = "*"
 SITEMAP = "sitemap"
 """The kind of the pages of `Source.sitemaps`; what they lead to is read by `sitemap.py`."""
@@ -483,6 +485,10 @@ class Source(Refusing):
     def is_sitemap(self, kind: str) -> bool:
         """Whether the pages of this kind are sitemaps."""
         return kind == SITEMAP and bool(self.sitemaps)
+
+    def max_bytes_of(self, kind: str) -> int:
+        """Bytes of a body on the wire; a sitemap may have as many as its protocol allows."""
+        return max(self.max_bytes, SITEMAP_BYTES) if self.is_sitemap(kind) else self.max_bytes
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:

@@ -288,9 +288,11 @@ async def sitemap_chain(exchange: Exchange, argument: str) -> None:
 
 
 async def sitemap_of(exchange: Exchange, argument: str) -> None:
-    """sitemap_of[/entries=50000]: a sitemap of so many pages that are not there."""
-    pages = ((f"/nowhere/{number}", None) for number in range(int(argument or 50_000)))
-    exchange.respond(reply(sitemaps.urlset(pages), content_type="text/xml"))
+    """sitemap_of[/entries=50000][/blanks=0]: a sitemap of so many pages that are not there, and so many blank lines."""
+    entries, _, blanks = argument.partition("/")
+    pages = ((f"/nowhere/{number}", None) for number in range(int(entries or 50_000)))
+    listed = sitemaps.urlset(pages).replace("</urlset>", "\n" * int(blanks or 0) + "</urlset>")
+    exchange.respond(reply(listed, content_type="text/xml"))
 
 
 async def challenge(exchange: Exchange, argument: str) -> None:

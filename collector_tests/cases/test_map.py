@@ -201,6 +201,13 @@ def test_map_13_a_worker_that_dies_leaves_a_sitemap_that_is_finished_without_a_r
     assert (counts.by_kind("sitemap").done, counts.by_kind("detail").planned) == (1, 2_500)
 
 
+def test_map_13_a_file_may_be_as_large_as_the_protocol_says(hands: Hands) -> None:
+    """Twenty megabytes, where the source lets pages have one."""
+    large = replace(LISTED, sitemaps=(f"{SHOP}/misbehave/sitemap_of/3/20000000",), max_bytes=2**20)
+    hands.discover(large)
+    assert hands.status(large).counts.by_kind("detail").planned == 3
+
+
 @pytest.mark.parametrize(
     ("children", "entries"),
     [(3, 4_000), pytest.param(6, 50_000, marks=[pytest.mark.chaos, pytest.mark.timeout(600)])],
