@@ -66,7 +66,7 @@ def run(
     _refuse_what_is_there(file, case_folder)
     today = window(probe)
     make, request = fetcher(probe), _request(probe)
-    answer = _fetched(probe, request, database, make)
+    answer = _fetched(probe, today, request, database, make)
     place = archive.writer(name, today.key)
     try:
         (location,) = place.append([exchange_of(answer, request)])
@@ -114,8 +114,10 @@ def _request(probe: Source) -> NewRequest:
     return links.of_starts(probe, [Link(str(probe.start_urls[0]))]).requests[0]
 
 
-def _fetched(probe: Source, request: NewRequest, database: Database, make: Callable[[], Fetcher]) -> Response:
-    answer = visit.run(probe, request, database=database, fetcher=make)
+def _fetched(
+    probe: Source, window: Window, request: NewRequest, database: Database, make: Callable[[], Fetcher]
+) -> Response:
+    answer = visit.run(probe, window, request, database=database, fetcher=make)
     if isinstance(answer, visit.Busy):
         raise Unavailable(f"no slot of {request.budget_key} came free within {answer.waited_s:.0f} s")
     if isinstance(answer, Forbidden | Wait):

@@ -191,7 +191,7 @@ def _fetched(
     database: Database,
     fetcher: Callable[[], Fetcher],
 ) -> Page | None:
-    answer = visit.run(source, request, database=database, fetcher=fetcher)
+    answer = visit.run(source, window, request, database=database, fetcher=fetcher)
     match answer:
         case visit.Busy():
             closed = f"; it is closed for {answer.closed_for_s:.0f} s" if answer.closed_for_s else ""
@@ -210,7 +210,8 @@ def _fetched(
     if not isinstance(got, Response) or got.outcome is not Outcome.OK:
         trial.say("fetch", Verdict.FAILED, f"{got.outcome}: {got.reason}")
         return None
-    trial.say("fetch", Verdict.PASSED, f"{got.status}, {len(got.body):,} bytes in {answer.seconds:.2f} s")
+    led = "" if got.final_url == request.url else f", redirected to {got.final_url}"
+    trial.say("fetch", Verdict.PASSED, f"{got.status}, {len(got.body):,} bytes in {answer.seconds:.2f} s{led}")
     try:
         page = fresh_page(request, got, window, source)
     except DecodingError as error:

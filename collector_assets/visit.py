@@ -20,13 +20,15 @@ from collector_assets import conduct, origins, urls
 from collector_assets.asking import later_of, request_of
 from collector_assets.contract import Source
 from collector_assets.database import Database
-from collector_assets.deposit import blocked_of
+from collector_assets.deposit import blocked_of, follow, seen
 from collector_assets.errand import Errand
 from collector_assets.errors import OriginHalted
 from collector_assets.fetch import Fetcher, NoResponse, Response
 from collector_assets.outcome import Outcome
 from collector_assets.politeness import Forbidden, Permit, Politeness, Wait
+from collector_assets.redirects import Ended
 from collector_assets.request import NewRequest
+from collector_assets.window import Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +54,25 @@ class Busy:
 
 
 def run(
-    source: Source, request: NewRequest, *, database: Database, fetcher: Callable[[], Fetcher]
+    source: Source, window: Window, request: NewRequest, *, database: Database, fetcher: Callable[[], Fetcher]
 ) -> Answer | Busy | Forbidden | Wait:
     """Send the request once, if its robots.txt allows it, in its turn among all who use the budget key.
 
-    Raises `OriginHalted`.
+    Redirects are followed as in a window, each hop a request of its own. Raises `OriginHalted`.
     """
-    _require_open(source, request, database)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_go(source, request, database, fetcher))
+    while True:
+        _require_open(source, request, database)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            answer = runner.run(_go(source, request, database, fetcher))
+        if not isinstance(answer, Answer) or not isinstance(answer.got, Response):
+            return answer
+        got = seen(source, window, request, answer.got)
+        if got.outcome is not Outcome.REDIRECT:
+            return replace(answer, got=got)
+        chain = follow(source, request, got)
+        if isinstance(chain, Ended):
+            return replace(answer, got=replace(got, outcome=chain.outcome, reason=chain.reason))
+        request = replace(request, chain=chain.stored(), budget_key=source.budget_key(chain.url))
 
 
 async def _go(

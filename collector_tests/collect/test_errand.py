@@ -13,11 +13,12 @@ from collector_assets.asking import demand_of
 from collector_assets.contract import Budget, Link, replace, seconds
 from collector_assets.demo.arrivals import violations
 from collector_assets.errors import OriginHalted
+from collector_assets.fetch import Response
 from collector_assets.outcome import Outcome
 from collector_assets.politeness import Forbidden, Wait
 from collector_assets.request import NewRequest
 from collector_assets.sources.shop import SHOP
-from collector_tests.collect.conftest import Hands
+from collector_tests.collect.conftest import TODAY, Hands
 
 ALONE = replace(SHOP, budget=Budget(gap=seconds(0.4), slots=1), patience=seconds(1))
 KEY = "shop.localhost"
@@ -28,7 +29,7 @@ def request(path: str = "/catalogue/page-1.html") -> NewRequest:
 
 
 def send(hands: Hands, path: str = "/catalogue/page-1.html") -> visit.Answer | visit.Busy | Forbidden | Wait:
-    return visit.run(ALONE, request(path), database=hands.database, fetcher=hands.fetcher)
+    return visit.run(ALONE, TODAY, request(path), database=hands.database, fetcher=hands.fetcher)
 
 
 def test_a_slot_that_is_held_is_waited_for_and_not_longer_than_the_patience(hands: Hands) -> None:
@@ -63,7 +64,7 @@ def test_a_gap_longer_than_the_lease_is_waited_out(hands: Hands) -> None:
     # Mutation: in errand.Errand.ready return False where wait_s is infinite and there was a permission
     slow = replace(ALONE, budget=Budget(gap=seconds(3.5), slots=1), patience=seconds(10))
     for _ in range(2):
-        answer = visit.run(slow, request(), database=hands.database, fetcher=hands.fetcher)
+        answer = visit.run(slow, TODAY, request(), database=hands.database, fetcher=hands.fetcher)
         assert isinstance(answer, visit.Answer)
     first, second = hands.arrivals()
     assert second.arrived - first.ended >= 3.49
@@ -78,7 +79,7 @@ def test_a_slow_answer_keeps_its_slot(hands: Hands) -> None:
         while hands.column("SELECT count(*) FROM budget_slots WHERE holder IS NOT NULL") != [1]:
             time.sleep(0.01)
         other = replace(ALONE, name="other", patience=seconds(10))
-        visit.run(other, request("/catalogue/page-2.html"), database=hands.database, fetcher=hands.fetcher)
+        visit.run(other, TODAY, request("/catalogue/page-2.html"), database=hands.database, fetcher=hands.fetcher)
         answer = slow.result()
     assert isinstance(answer, visit.Answer)
     assert answer.got.outcome is Outcome.OK
@@ -110,3 +111,35 @@ def test_what_an_errand_is_told_holds_for_everybody(hands: Hands) -> None:
     assert hands.column("SELECT refusals FROM origins") == [1]
     send(hands)
     assert hands.column("SELECT refusals FROM origins") == [0]
+
+
+# --- Redirects -------------------------------------------------------------------------------------------------------
+
+
+def test_redirects_are_followed_as_in_a_window(hands: Hands) -> None:
+    """Rule 7: each hop in its turn."""
+    answer = send(hands, "/misbehave/redirect_chain/2")
+    assert isinstance(answer, visit.Answer)
+    assert isinstance(answer.got, Response)
+    assert (answer.got.outcome, answer.got.final_url) == (
+        Outcome.OK, f"http://{KEY}:8765/misbehave/redirect_chain/0",
+    )  # fmt: skip
+    arrivals = hands.arrivals()
+    assert len(arrivals) == 3
+    assert violations(arrivals, gap=0.39, slots=1) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "outcome"),
+    [
+        ("/misbehave/redirect_loop", Outcome.REDIRECT_LOOP),
+        ("/misbehave/redirect/302/http://elsewhere.localhost/", Outcome.OUT_OF_SCOPE),
+        ("/misbehave/cut_gzip", Outcome.TRUNCATED),
+    ],
+)
+def test_what_a_window_would_not_keep_is_told(hands: Hands, path: str, outcome: Outcome) -> None:
+    answer = send(hands, path)
+    assert isinstance(answer, visit.Answer)
+    assert answer.got.outcome is outcome
+    assert answer.got.reason
+    assert len(hands.arrivals()) == 1

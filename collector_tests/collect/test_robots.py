@@ -15,7 +15,7 @@ from collector_assets.demo.arrivals import violations
 from collector_assets.errors import ContractError
 from collector_assets.links import of_starts
 from collector_assets.politeness import Forbidden
-from collector_tests.collect.conftest import LONG_AGO, QUICK, Hands
+from collector_tests.collect.conftest import LONG_AGO, QUICK, TODAY, Hands
 
 SHOP = "http://shop.localhost:8765"
 PAGES = tuple(Link(f"{SHOP}/catalogue/page-{number}.html", kind="detail") for number in (1, 2, 3))
@@ -316,7 +316,9 @@ def test_single_visit_asks_first_too(hands: Hands) -> None:
     """`check` and `new` send what the robots.txt allows and nothing else."""
     site_says(hands, "User-agent: *\nDisallow: /catalogue/\n")
     request = of_starts(THREE, PAGES).requests[0]
-    answer = visit.run(replace(THREE, patience=seconds(5)), request, database=hands.database, fetcher=hands.fetcher)
+    answer = visit.run(
+        replace(THREE, patience=seconds(5)), TODAY, request, database=hands.database, fetcher=hands.fetcher
+    )
     assert isinstance(answer, Forbidden)
     assert "Disallow: /catalogue/" in answer.reason
     assert paths(hands) == ["/robots.txt"]
