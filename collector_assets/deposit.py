@@ -288,7 +288,7 @@ class Depositor:
 
     def _judge(self, item: Answered, location: Location | None, exchange: Exchange | None) -> Judged:
         outcome, reason, found, chain = outcome_of(item), item.answer.reason, None, None
-        if outcome is Outcome.OK and self._says_gone(item):
+        if policy(outcome) is Policy.KEEP and self._says_gone(item):
             outcome, reason = Outcome.SOFT_GONE, "the page bears the source's soft_gone marker"
         kind = self._source.kind_map[item.lease.kind]
         if item.declared is not None:
@@ -317,15 +317,22 @@ class Depositor:
         )
 
     def _says_gone(self, item: Answered) -> bool:
-        """Whether the page says that its item is not there; one that cannot be decoded says nothing."""
-        kind, answer = self._source.kind_map[item.lease.kind], item.answer
-        if self._source.soft_gone is None or kind.extract is None or not isinstance(answer, Response):
+        """Whether the page says that its item is not there; one that cannot be read says nothing."""
+        if self._source.soft_gone is None or self._source.kind_map[item.lease.kind].extract is None:
             return False
         try:
-            page = fresh_page(item.lease, answer, self._window.window, self._source)
-        except decoding.DecodingError:
+            page = self._page(item)
+        except (decoding.DecodingError, BrokenRecord):
             return False
         return soft_gone.says_gone(self._source, page)
+
+    def _page(self, item: Answered) -> Page:
+        """The page that came, or that a 304 confirms; `DecodingError`, `BrokenRecord` where it cannot be read."""
+        answer = item.answer
+        assert isinstance(answer, Response)  # noqa: S101  only a page is read
+        if outcome_of(item) is Outcome.NOT_MODIFIED:
+            answer = revisits.confirmed(item.lease, answer, self._archive)
+        return fresh_page(item.lease, answer, self._window.window, self._source)
 
     def _follow(self, item: Answered) -> tuple[Outcome, str, redirects.Chain | None]:
         """Outcome, reason and the next hop, if there is one."""
@@ -397,16 +404,13 @@ class Depositor:
 
         `BrokenRecord` when a 304 confirms a page that cannot be read.
         """
-        answer = item.answer
-        assert isinstance(answer, Response)  # noqa: S101  only a page is followed
-        if outcome_of(item) is Outcome.NOT_MODIFIED:
-            answer = revisits.confirmed(item.lease, answer, self._archive)
         try:
-            page = fresh_page(item.lease, answer, self._window.window, self._source)
-            lease = item.lease
+            page, lease = self._page(item), item.lease
             return links.of_page(
                 self._source, page, lease.depth, barren=lease.barren, above=lease.above, known_run=lease.known_run
             ), ""
+        except BrokenRecord:
+            raise
         except Exception as error:  # noqa: BLE001  a source's code or a page beyond its limits; one page, not the batch
             return None, explain(error)
 

@@ -131,6 +131,13 @@ def warc_records(folder: Path) -> list[Any]:
     return found
 
 
+def test_what_a_304_confirms_is_judged_as_the_source_says_today(hands: Hands) -> None:
+    """HTTP-22 meets HTTP-23: a marker that was declared since is looked for in the page that is held."""
+    hands.whole(QUICK)
+    hands.whole(replace(QUICK, soft_gone="article.product_page"), TOMORROW)
+    assert pages_of(hands) == {("not_modified", 304, True): 3, ("soft_gone", 304, True): 60}
+
+
 # --- When nothing is compared ----------------------------------------------------------------------------------------
 
 
