@@ -18,7 +18,7 @@ import zstandard
 from collector_assets import charset
 from collector_assets.errors import CollectorError
 from collector_assets.outcome import Outcome
-from collector_assets.spool import Body, Spool, whole
+from collector_assets.spool import Body, Sink, whole
 
 MISLABELLED: Final = "content_encoding_mislabelled"
 """Flag: the bytes are not in the coding that the header names; they were read as what they are."""
@@ -46,12 +46,15 @@ class DecodingError(CollectorError):
 class Decoded:
     """A body without content coding."""
 
-    body: bytes
+    body: Body
     flags: frozenset[str] = frozenset()
 
 
-def decode(body: bytes, content_encoding: str, *, limit: int) -> Decoded:
-    """The body without its codings; `limit` bounds the bytes after each of them. Raises `DecodingError`."""
+def decode(body: Body, content_encoding: str, *, limit: int) -> Decoded:
+    """The body without its codings; `limit` bounds the bytes after each of them. Raises `DecodingError`.
+
+    What comes out large is in a file; what goes in is in memory, unless there is nothing to undo.
+    """
     codings = [word for word in map(_coding, content_encoding.split(",")) if word != "identity"]
     if len(codings) > MAX_CODINGS:
         raise DecodingError(Outcome.UNDECODABLE, f"{len(codings)} content codings")
@@ -59,21 +62,11 @@ def decode(body: bytes, content_encoding: str, *, limit: int) -> Decoded:
     for coding in reversed(codings):  # named in the order in which they were applied (RFC 9110 §8.4)
         if not body:
             break
-        decoded = _undo(coding, body, limit)
+        decoded = _undo(coding, whole(body), limit)
         body, flags = decoded.body, flags | decoded.flags
     if len(body) > limit:
         raise DecodingError(Outcome.TOO_LARGE, f"{len(body)} bytes, more than {limit}")
     return Decoded(body=body, flags=flags)
-
-
-def opened(body: Body, content_encoding: str, *, limit: int) -> tuple[Body, frozenset[str]]:
-    """The same of a body that may be in a file: where nothing is to be undone it stays there. Body and flags."""
-    if isinstance(body, Spool) and all(_coding(word) == "identity" for word in content_encoding.split(",")):
-        if len(body) > limit:
-            raise DecodingError(Outcome.TOO_LARGE, f"{len(body)} bytes, more than {limit}")
-        return body, frozenset()
-    decoded = decode(whole(body), content_encoding, limit=limit)
-    return decoded.body, decoded.flags
 
 
 # --- Which coding it is --------------------------------------------------------------------------------------------
@@ -149,17 +142,15 @@ class _Bucket:
     """Collects what was decompressed, and overflows at the limit."""
 
     def __init__(self, limit: int) -> None:
-        self._pieces: list[bytes] = []
-        self._size, self._limit = 0, limit
+        self._sink, self._limit = Sink(), limit
 
     def add(self, piece: bytes) -> None:
-        self._pieces.append(piece)
-        self._size += len(piece)
-        if self._size > self._limit:
+        self._sink.add(piece)
+        if self._sink.size > self._limit:
             raise DecodingError(Outcome.TOO_LARGE, f"decompresses to more than {self._limit} bytes")
 
     def decoded(self, *, trailing: bool) -> Decoded:
-        return Decoded(body=b"".join(self._pieces), flags=frozenset({TRAILING}) if trailing else frozenset())
+        return Decoded(body=self._sink.body(), flags=frozenset({TRAILING}) if trailing else frozenset())
 
 
 def _gunzip(body: bytes, limit: int) -> Decoded:

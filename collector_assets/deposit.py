@@ -139,7 +139,7 @@ def _small(answer: Response) -> bytes:
     if len(answer.body) > (SMALL_ENCODED if coding else refusal.LARGEST):
         return b""
     try:
-        return decoding.decode(whole(answer.body), coding.decode("latin-1"), limit=refusal.LARGEST).body
+        return whole(decoding.decode(answer.body, coding.decode("latin-1"), limit=refusal.LARGEST).body)
     except decoding.DecodingError:
         return b""
 
@@ -624,12 +624,10 @@ def texts(answer: Response) -> list[tuple[str, str]]:
 def fresh_page(asked: Lease | NewRequest, answer: Response, window: Window, source: Source) -> Page:
     """An answer as a source's code sees it, before it is stored; `DecodingError` when it cannot be decoded."""
     headers = header_map(texts(answer))
-    body, flags = decoding.opened(
-        answer.body, headers.get("content-encoding", ""), limit=source.max_decoded_bytes
-    )  # fmt: skip
+    decoded = decoding.decode(answer.body, headers.get("content-encoding", ""), limit=source.max_decoded_bytes)
     return Page(
-        url=asked.url, final_url=answer.final_url, status=answer.status, headers=headers, body=body,
+        url=asked.url, final_url=answer.final_url, status=answer.status, headers=headers, body=decoded.body,
         fetched_at=answer.fetched_at, window=window, kind=asked.kind, entity=asked.entity, lane=asked.lane,
-        referrer=asked.referrer, hints=asked.hints, flags=flags,
+        referrer=asked.referrer, hints=asked.hints, flags=decoded.flags,
         encoding=source.encoding_of(asked.kind),
     )  # fmt: skip

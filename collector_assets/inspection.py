@@ -15,7 +15,6 @@ from collector_assets.contract import Kind
 from collector_assets.decoding import DecodingError
 from collector_assets.fetch import Response
 from collector_assets.outcome import Outcome
-from collector_assets.spool import whole
 
 HEAD_OF_A_PAGE: Final = 2_048
 """Bytes in which a meta refresh is looked for; a page that only leads on is small."""
@@ -38,7 +37,7 @@ def inspected(answer: Response, kind: Kind, *, limit: int) -> Inspected:
         return Inspected(answer=answer)
     coding = _header(answer, b"content-encoding")
     try:
-        body = decoding.decode(whole(answer.body), coding, limit=limit).body if coding else answer.body
+        body = decoding.decode(answer.body, coding, limit=limit).body if coding else answer.body
     except DecodingError as error:
         return Inspected(answer=_cut(answer, error) if error.outcome is Outcome.TRUNCATED else answer)
     if not body:

@@ -253,15 +253,13 @@ def page_of(stored: StoredPage, response: StoredResponse, window: Window, source
     if response.truncated and not cut:
         raise decoding.DecodingError(Outcome.TRUNCATED, f"the archived body is cut ({response.truncated})")
     headers = header_map(response.headers)
-    body, flags = decoding.opened(
-        response.body, headers.get("content-encoding", ""), limit=source.max_decoded_bytes
-    )  # fmt: skip
+    decoded = decoding.decode(response.body, headers.get("content-encoding", ""), limit=source.max_decoded_bytes)
     return Page(
         url=stored.url,
         final_url=stored.final_url,
         status=response.status,
         headers=headers,
-        body=body,
+        body=decoded.body,
         fetched_at=stored.fetched_at,
         window=window,
         kind=stored.kind,
@@ -269,7 +267,7 @@ def page_of(stored: StoredPage, response: StoredResponse, window: Window, source
         lane=stored.lane,
         referrer=stored.referrer,
         hints=stored.hints,
-        flags=flags.union(stored.flags),
+        flags=decoded.flags.union(stored.flags),
         encoding=source.encoding_of(stored.kind),
     )
 

@@ -62,7 +62,8 @@ class Spool:
 
     def read(self) -> bytes:
         """All of it in memory: for whoever must."""
-        return b"".join(self.pieces())
+        found = self[:]
+        return found if len(found) == self._size else b"".join(self.pieces())  # one call reads 2 GiB at most
 
     def open(self) -> BinaryIO:
         """All of it as a stream that can be sought in."""
@@ -105,8 +106,7 @@ class _Reader(io.RawIOBase):
 class Sink:
     """Where a body is collected piece by piece: in memory as long as it is small."""
 
-    def __init__(self, *, may_spool: bool) -> None:
-        self._may_spool = may_spool
+    def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._spool: Spool | None = None
         self.size = 0
@@ -118,7 +118,7 @@ class Sink:
             self._spool.write(part)
             return
         self._parts.append(part)
-        if self._may_spool and self.size > SPOOLED_FROM:
+        if self.size > SPOOLED_FROM:
             self._spool = Spool()
             for early in self._parts:
                 self._spool.write(early)

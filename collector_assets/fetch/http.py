@@ -218,8 +218,7 @@ async def _received(answer: aiohttp.ClientResponse, request: FetchRequest, attem
     if declared is not None and declared > request.max_bytes:
         await attempt.abandon()
         return _too_large(b"", f"{declared:,} bytes declared", request.max_bytes)
-    # What is still content-encoded is decoded in memory; anything else may be read from a file.
-    sink, room = Sink(may_spool="Content-Encoding" not in answer.headers), request.max_bytes
+    sink, room = Sink(), request.max_bytes
     try:
         while part := await answer.content.readany():
             sink.add(part[:room])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import resource
 import zipfile
+from collections.abc import Callable
 
 import pytest
+import zstandard
 
-from collector_assets import files
+from collector_assets import decoding, files
 from collector_assets.cases import page
+from collector_assets.decoding import DecodingError
 from collector_assets.spool import PIECE, SPOOLED_FROM, Sink, Spool, SpoolFull, sha256, whole
 
 CONTENT = os.urandom(PIECE + 17)
@@ -21,6 +25,10 @@ def spooled(content: bytes = CONTENT) -> Spool:
     made.write(content[:10])
     made.write(content[10:])
     return made
+
+
+def zstd(content: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(content)
 
 
 def test_a_spool_gives_back_what_was_written() -> None:
@@ -46,14 +54,24 @@ def test_readers_are_independent_and_seek() -> None:
 
 @pytest.mark.parametrize(("size", "is_file"), [(SPOOLED_FROM, False), (SPOOLED_FROM + 1, True)])
 def test_only_a_large_body_is_in_a_file(size: int, *, is_file: bool) -> None:
-    sink, stays = Sink(may_spool=True), Sink(may_spool=False)
+    sink = Sink()
     for at in range(0, size, PIECE):
-        for each in (sink, stays):
-            each.add(bytes(min(PIECE, size - at)))
+        sink.add(bytes(min(PIECE, size - at)))
     assert isinstance(sink.body(), Spool) == is_file
-    assert isinstance(stays.body(), bytes)
-    assert len(sink.body()) == len(stays.body()) == sink.size == size
-    assert Sink(may_spool=True).body() == b""
+    assert len(sink.body()) == sink.size == size
+    assert Sink().body() == b""
+
+
+@pytest.mark.parametrize(("coding", "compress"), [("gzip", gzip.compress), ("", bytes), ("zstd", zstd)])
+def test_what_is_decoded_is_in_a_file_too(coding: str, compress: Callable[[bytes], bytes]) -> None:
+    large, small = b"0123456789" * (SPOOLED_FROM // 10 + 1), b"0123456789"
+    packed = spooled(compress(large)) if not coding else compress(large)
+    decoded = decoding.decode(packed, coding, limit=2 * SPOOLED_FROM).body
+    assert isinstance(decoded, Spool)
+    assert decoded.read() == large
+    assert decoding.decode(spooled(compress(small)), coding, limit=2 * SPOOLED_FROM).body[:] == small
+    with pytest.raises(DecodingError):
+        decoding.decode(packed, coding, limit=SPOOLED_FROM)
 
 
 def test_no_room_is_an_error_of_ours_and_no_trouble_of_the_site() -> None:
