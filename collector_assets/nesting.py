@@ -28,7 +28,7 @@ _RAW: Final = {
 
 def is_too_deep(markup: str) -> bool:
     """Whether more than `DEEPEST` elements may be open at once; an upper bound. Costs nothing on pages with fewer."""
-    if markup.count("<") <= DEEPEST:
+    if len(markup) <= len("<b>") * DEEPEST or markup.count("<") <= DEEPEST:
         return False
     opened: Counter[str] = Counter()
     depth = 0

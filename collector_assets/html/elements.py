@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -51,7 +52,7 @@ def text(node: LexborNode, *, without: Collection[str] = ()) -> str:
     `without` names elements whose text is left out, such as `{"table"}` for a cell that holds another table.
     """
     parts: list[str] = []
-    _gather(node, _UNSEEN.union(without) if without else _UNSEEN, parts)
+    _gather(node, _unseen(frozenset(without)) if without else _UNSEEN, parts)
     return " ".join("".join(parts).split())
 
 
@@ -101,6 +102,11 @@ def _is_in(node: LexborNode, tag: str) -> bool:
             return True
         node = parent
     return False
+
+
+@lru_cache(maxsize=64)
+def _unseen(without: frozenset[str]) -> frozenset[str]:
+    return _UNSEEN | without
 
 
 def _gather(node: LexborNode, unseen: Collection[str], parts: list[str], *, blocks: bool = True) -> None:

@@ -17,6 +17,7 @@ MAX_SLOTS: Final = 1_000_000
 """Places of one table: a few bytes of spans may ask for billions."""
 
 _NUMBER: Final = re.compile(r"[\t\n\f\r ]*\+?([0-9]+)")
+_INNER: Final = frozenset({"table"})
 _GROUPS: Final = ("thead", "tbody", "tfoot")
 
 Grid = list[list[LexborNode | None]]
@@ -80,7 +81,7 @@ def span(value: str | None, most: int) -> int | None:
 
 
 def _cell_text(cell: LexborNode) -> str:
-    return text(cell, without=("table",))
+    return text(cell, without=_INNER)
 
 
 def _row_groups(table: LexborNode) -> Iterator[list[LexborNode]]:
