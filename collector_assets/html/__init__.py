@@ -18,12 +18,12 @@ from collector_assets.html.elements import (
     text,
     title,
 )
-from collector_assets.html.embedded import JsonLd, json_in, json_ld
+from collector_assets.html.embedded import JsonLd, json_after, json_in, json_ld
 from collector_assets.html.forms import form
 from collector_assets.html.pointers import canonical, refresh_target
 from collector_assets.html.tables import fields, grid, records, rows
 
 __all__ = [
-    "JsonLd", "absolute", "all", "attribute", "canonical", "expect_empty", "fields", "form", "grid", "json_in",
-    "json_ld", "maybe", "one", "own_text", "records", "refresh_target", "rows", "text", "title",
+    "JsonLd", "absolute", "all", "attribute", "canonical", "expect_empty", "fields", "form", "grid", "json_after",
+    "json_in", "json_ld", "maybe", "one", "own_text", "records", "refresh_target", "rows", "text", "title",
 ]  # fmt: skip

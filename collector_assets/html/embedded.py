@@ -17,6 +17,7 @@ JSON_LD: Final = "application/ld+json"
 MAX_DEPTH: Final = 100
 """Arrays and graphs inside each other that are looked into."""
 
+_LENIENT: Final = json.JSONDecoder(strict=False)
 # What pages put around JSON so that old browsers leave it alone: comments and CDATA marks, alone or in comments.
 _BEFORE: Final = re.compile(r"(?:\ufeff|\s|<!--|//[^\n]*(?:\n|\Z)|/\*.*?\*/|<!\[CDATA\[)+", re.DOTALL)
 _BLANKS: Final = " \t\r\n;"
@@ -61,9 +62,25 @@ def json_in(script: LexborNode) -> Any:
     if not bare:
         raise Unreadable("missing", "the script is empty")
     try:
-        return json.loads(bare, strict=False)
+        return _LENIENT.decode(bare)
     except (ValueError, RecursionError) as error:
         raise Unreadable("malformed", f"not JSON: {str(error)[:200]}") from None
+
+
+def json_after(script: LexborNode, marker: str) -> Any:
+    """The JSON value that follows a text in a script, such as `window.__STATE__ =`; what comes behind it is code.
+
+    `Unreadable` where the text stands never or twice, or is followed by something else.
+    """
+    text = script.text_content or script.text(deep=True)
+    if (found := text.count(marker)) != 1:
+        raise Unreadable(
+            "ambiguous" if found else "missing", f"{marker!r} stands {found} times in the script, not once"
+        )
+    try:
+        return _LENIENT.raw_decode(text[text.index(marker) + len(marker) :].lstrip())[0]
+    except (ValueError, RecursionError) as error:
+        raise Unreadable("malformed", f"no JSON after {marker!r}: {str(error)[:200]}") from None
 
 
 def _unwrapped(text: str) -> str:

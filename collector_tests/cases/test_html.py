@@ -183,6 +183,16 @@ def test_html_10_json_ld_that_is_none_is_skipped_and_counted(block: str) -> None
     assert found.of_type("Product") == [{"@type": "Product", "sku": "7"}]
 
 
+def test_data_in_a_script_is_read_behind_its_name() -> None:
+    given = page('<script>var a = 1; window.__STATE__ = {"sku": "7", "b": [1]};\n window.x = "}";</script>')
+    script = html.one(given, "script")
+    assert html.json_after(script, "window.__STATE__ =") == {"sku": "7", "b": [1]}
+    assert reason(attempt(html.json_after, script, "window.__OTHER__ =")) == "missing"
+    assert reason(attempt(html.json_after, script, " = ")) == "ambiguous"
+    assert reason(attempt(html.json_after, script, "window.x")) == "malformed"
+    assert html.json_in(html.one(page('<script type="application/json">{"a": 1}</script>'), "script")) == {"a": 1}
+
+
 def test_html_12_bare_less_than_in_text() -> None:
     given = page("<p>section (<2cm), length 93</p>")
     assert html.text(html.one(given, "p")) == "section (<2cm), length 93"
