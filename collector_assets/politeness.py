@@ -24,6 +24,7 @@ from collector_assets.fetch import Fetcher, FetchRequest, NoResponse, Response
 from collector_assets.outcome import Outcome
 from collector_assets.page import header_map
 from collector_assets.robots_files import Claimed, Due, File, Found, Missing, Unreachable, Usable
+from collector_assets.spool import whole
 
 T = TypeVar("T")
 
@@ -277,7 +278,7 @@ class Politeness:
             return Missing(outcome=Outcome.ROBOTS_UNREACHABLE, problem=f"{url} is cut: {got.reason}")
         coding = header_map(_texts(got)).get("content-encoding", "")
         try:
-            body = decoding.decode(got.body[:], coding, limit=MOST_BYTES).body
+            body = whole(decoding.decode(got.body, coding, limit=MOST_BYTES).body)
         except decoding.DecodingError as error:
             return Missing(outcome=Outcome.ROBOTS_UNREACHABLE, problem=f"{url} cannot be decoded: {error}")
         rules = robots.parse(body, self._token)
