@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from collector_assets import decoding, robots, robots_files, urls
-from collector_assets.asking import to_its_end
+from collector_assets.asking import later_of, to_its_end
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
 from collector_assets.errand import Errand
@@ -269,7 +269,10 @@ class Politeness:
             case "refused":
                 return Found(answer="refused", status=got.status, url=url)
             case "unreachable":
-                return Missing(outcome=Outcome.ROBOTS_UNREACHABLE, problem=f"{url} answered {got.status}")
+                later = later_of(got)
+                least = (later and later.wait) or timedelta(0)
+                problem = f"{url} answered {got.status}"
+                return Missing(outcome=Outcome.ROBOTS_UNREACHABLE, problem=problem, least=least)
             case "rules":
                 return self._rules(got, url)
 

@@ -161,6 +161,14 @@ def test_tries_back_off(hands: Hands) -> None:
     assert paths(hands) == ["/robots.txt"] * 3
 
 
+def test_retry_after_of_a_robots_txt_is_kept(hands: Hands) -> None:
+    """Where it asks for longer than we would have waited."""
+    # Mutation: in Politeness._read leave `least` out
+    hands.site.misbehave("retry_after", prefix="/robots.txt", arg="503/600")
+    hands.open(THREE)
+    assert hands.collect(THREE).next_due_in_s == pytest.approx(600, abs=30)
+
+
 def test_good_copy_serves_while_a_new_one_cannot_be_had(hands: Hands) -> None:
     """Within 24 hours; after that nobody knows (RFC 9309 §2.4)."""
     # Mutation: in robots_files._while_failing drop `and good_for > 0`

@@ -70,7 +70,16 @@ def test_what_cannot_be_exported_is_one_line(owner: Owner, tmp_path: Path) -> No
 
 # --- check -----------------------------------------------------------------------------------------------------------
 
-EVERY_STAGE = ["budget", "fetch", "decode", "extract", "schema", "reject_rate_within_limit", "entities_unique"]
+EVERY_STAGE = [
+    "robots",
+    "budget",
+    "fetch",
+    "decode",
+    "extract",
+    "schema",
+    "reject_rate_within_limit",
+    "entities_unique",
+]
 BROKEN = """
 from collector_assets.contract import replace
 from collector_assets.sources.shop import SHOP
@@ -113,7 +122,7 @@ def test_a_check_follows_the_first_start_to_a_record_and_keeps_nothing(owner: Ow
     done = owner.asks("check", "shop")
     listing, detail = done["pages"]
     assert done["passed"]
-    assert stages(listing) == dict.fromkeys(["budget", "fetch", "decode", "discover"], "passed")
+    assert stages(listing) == dict.fromkeys(["robots", "budget", "fetch", "decode", "discover"], "passed")
     assert stages(detail) == dict.fromkeys(EVERY_STAGE, "passed")
     assert detail["records"][0]["currency"] == "GBP"
     arrivals = owner.hands.arrivals()
@@ -145,7 +154,7 @@ def test_a_page_that_does_not_come_fails_in_fetching(
     owner.hands.site.misbehave(misbehaviour, prefix="/catalogue/page-1", arg=arg)
     done = owner.asks("check", "shop", exits=1)
     (page,) = done["pages"]
-    assert stages(page) == {"budget": "passed", stage: "FAILED"}
+    assert stages(page) == {"robots": "passed", "budget": "passed", stage: "FAILED"}
     assert says in page["stages"][-1]["message"]
 
 
