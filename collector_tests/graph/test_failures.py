@@ -30,7 +30,7 @@ def test_a_halt_fails_the_step_once_and_says_what_to_do(
     installation: Installation, instance: dg.DagsterInstance, site: DemoSite
 ) -> None:
     """Rule 23: nothing is gained by trying again; a person resumes the origin."""
-    site.misbehave("status", prefix="/", arg="403")
+    site.misbehave("status", prefix="/catalogue/", arg="403")
     serial = Budget(gap=seconds(0), slots=1)
     one = replace(QUICK, refusal_limit=1, budget=serial, start_urls=(*QUICK.start_urls, f"{QUICK.start_urls[0]}?again"))
     result = collect(one, installation, instance, "frontier")
