@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from collector_assets import urls
 from collector_assets.addresses import AddressPolicy, Reach
+from collector_assets.contract import Source
 from collector_assets.errors import ConfigurationError, DestinationRefused
 from collector_assets.fetch.names import Names
 
@@ -67,7 +68,7 @@ class DemoSiteOnly:
     def check(self, host: str, port: int) -> None:  # noqa: ARG002  the demo site has one port
         """No name is looked up and no address is accepted: only names that never leave the machine."""
         if not urls.is_demo(host):
-            raise DestinationRefused(f"{host}: this release sends requests to nothing but the demo site")
+            raise DestinationRefused(f"{host}: a source of the demo site goes nowhere else")
 
     async def addresses(self, host: str, port: int) -> Sequence[Address]:
         """The demo site's, for any demo host."""
@@ -131,6 +132,11 @@ class Guard:
     def close(self) -> None:
         """Stop what is under way."""
         self._names.close()
+
+
+def egress_of(source: Source, *, demo_site: str) -> Egress:
+    """The way of a source, for one fetcher."""
+    return DemoSiteOnly(demo_site) if source.is_demo else Guard(AddressPolicy(source.allow_addresses))
 
 
 def _host_and_port(demo_site: str) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from collector_assets.contract import Source
 from collector_assets.database import Database, require_current
 from collector_assets.extraction_pool import Helpers
 from collector_assets.fetch import Fetcher
-from collector_assets.fetch.egress import DemoSiteOnly
+from collector_assets.fetch.egress import egress_of
 from collector_assets.fetch.http import HttpFetcher
 from collector_assets.process import Ahead
 from collector_assets.windows import WindowRow
@@ -51,7 +51,7 @@ class Installation:
             self._require_contact(source.name)
         return lambda: HttpFetcher(
             user_agent=self._user_agent,
-            egress=DemoSiteOnly(self._demo_site),
+            egress=egress_of(source, demo_site=self._demo_site),
             connections=source.in_flight,
         )
 

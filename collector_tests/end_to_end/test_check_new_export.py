@@ -187,8 +187,8 @@ def test_a_stored_page_is_checked_without_a_request(owner: Owner) -> None:
     assert len(owner.hands.arrivals()) == sent
 
 
-def test_the_open_web_is_refused_and_says_so(owner: Owner) -> None:
-    (owner.folder / "sources" / "foreign.py").write_text(FOREIGN)
+def test_what_is_inside_is_refused_and_says_so(owner: Owner) -> None:
+    (owner.folder / "sources" / "foreign.py").write_text(FOREIGN.replace("https://shop.example", "http://10.0.0.1"))
     assert "COLLECTOR_CONTACT" in one_line(owner.types("check", "foreign", exits=2))
     (page,) = owner.asks("check", "foreign", exits=1, COLLECTOR_CONTACT="data@example.org")["pages"]
     assert "destination_refused" in page["stages"][-1]["message"]
@@ -253,9 +253,9 @@ def test_what_cannot_be_begun_leaves_nothing(owner: Owner, name: str, url: str, 
     assert list((owner.folder / "sources").iterdir()) == []
 
 
-def test_the_open_web_cannot_be_begun_with_yet(owner: Owner) -> None:
-    done = owner.types("new", "begun", "https://shop.example/", exits=4, COLLECTOR_CONTACT="data@example.org")
-    assert "nothing but the demo site" in one_line(done)
+def test_what_is_inside_cannot_be_begun_with(owner: Owner) -> None:
+    done = owner.types("new", "begun", "http://169.254.169.254/latest/", exits=4, COLLECTOR_CONTACT="data@example.org")
+    assert "169.254.169.254 is link-local: no source may go there" in one_line(done)
     assert list((owner.folder / "sources").iterdir()) == []
 
 

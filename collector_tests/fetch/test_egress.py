@@ -1,4 +1,4 @@
-"""Where requests may go in this release: to the demo site and nowhere else."""
+"""Where a source of the demo site may send: there and nowhere else. The open web: test_guard.py."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TestRefusal:
     def test_comes_before_any_look_up_or_connection(
         self, client: Client, site: DemoSite, monkeypatch: pytest.MonkeyPatch, host: str
     ):
-        """Issue A, 6: until the egress guard comes, nothing is sent to anything but the demo site."""
+        """Rule 13."""
         # Mutation: drop `self._egress.check(...)` from `Connector.connect` (addresses are then connected to).
         looked_up: list[object] = []
         asks: list[bool] = []
@@ -47,7 +47,7 @@ class TestRefusal:
         assert (looked_up, asks, site.arrivals()) == ([], [], [])
 
     def test_is_an_error_for_a_person(self):
-        with pytest.raises(DestinationRefused, match=r"^bank\.example: this release sends requests to nothing but"):
+        with pytest.raises(DestinationRefused, match=r"^bank\.example: a source of the demo site goes nowhere else"):
             DemoSiteOnly("127.0.0.1:8765").check("bank.example", 80)
 
 
