@@ -191,7 +191,7 @@ def test_what_is_inside_is_refused_and_says_so(owner: Owner) -> None:
     (owner.folder / "sources" / "foreign.py").write_text(FOREIGN.replace("https://shop.example", "http://10.0.0.1"))
     assert "COLLECTOR_CONTACT" in one_line(owner.types("check", "foreign", exits=2))
     (page,) = owner.asks("check", "foreign", exits=1, COLLECTOR_CONTACT="data@example.org")["pages"]
-    assert "destination_refused" in page["stages"][-1]["message"]
+    assert "10.0.0.1 is private: only a source that names it" in page["stages"][-1]["message"]
 
 
 # --- new -------------------------------------------------------------------------------------------------------------
