@@ -117,17 +117,15 @@ def _shown_by(body: bytes) -> str | None:
 def _is_plain(body: bytes) -> bool:
     """Whether these are bytes that no compressor made: a well-known kind of file, or text.
 
-    Text has no control characters and two of three: it starts as text does, is valid UTF-8, is not short. A short one
-    is plain by its ASCII alone: a few bytes of raw deflate pass for UTF-8 now and then.
+    Text has no control characters and two of three: it starts as text does, is valid UTF-8, is not short. Of very few
+    bytes nobody can tell: raw deflate passes for text now and then.
     """
     if body.startswith(_FILE_MAGIC):
         return True
     head = body[:1024]
     if len(head) < 8 or head.translate(None, _NEVER_IN_TEXT) != head:
         return False
-    if len(head) <= 32:
-        return head.lstrip(b" \t\r\n").startswith(_LEADS_TEXT) and head.isascii()
-    return head.lstrip(b" \t\r\n").startswith(_LEADS_TEXT) or _is_utf8(body)
+    return head.lstrip(b" \t\r\n").startswith(_LEADS_TEXT) + _is_utf8(body) + (len(head) > 32) >= 2
 
 
 def _is_utf8(body: bytes) -> bool:
