@@ -16,7 +16,7 @@ from collector_tests.ui.walk import Walk
 # For this folder only: while it is open, Playwright's event loop keeps others from running in the same thread.
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """One headless Chromium; `make test` and `make ui` install one where they can."""
+    """One headless Chromium; `make ui` installs one where it can."""
     if not walks.has_browser():
         pytest.skip("there is no Chromium: make browser")
     with walks.browser() as browser:
