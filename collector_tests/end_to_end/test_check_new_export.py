@@ -179,7 +179,7 @@ def test_a_stored_page_is_checked_without_a_request(owner: Owner) -> None:
     owner.hands.whole(QUICK)
     sent = len(owner.hands.arrivals())
     (page,) = owner.asks("check", "shop", "--archived")["pages"]
-    assert stages(page) == dict.fromkeys(EVERY_STAGE[2:], "passed")
+    assert stages(page) == dict.fromkeys(EVERY_STAGE[3:], "passed")
     (again,) = owner.asks("check", "shop", page["url"], "--archived")["pages"]
     assert again == page
     (listing,) = owner.asks("check", "shop", "--archived", "--kind", "listing")["pages"]

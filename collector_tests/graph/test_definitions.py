@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 
 from collector_assets.definitions import build
-from collector_assets.graph import names
+from collector_assets.graph import checks, names
 from collector_assets.settings import Settings, load_settings
 
 GOOD = """
@@ -63,10 +63,10 @@ def test_every_asset_and_check_of_a_source_has_the_shape_that_the_rules_need() -
         assert node.backfill_policy is None, "range runs lose the partition of checks"
         assert node.pools == ({"shop.localhost"} if stage in names.FETCHING else set())
         assert node.tags["collector/source"] == "shop"
-    checks = [graph.get(key) for key in graph.asset_check_keys if key.asset_key.path[0] == "shop"]
-    assert len(checks) == 13
-    assert [check.key.name for check in checks if check.partitions_def is None] == ["fresh"], "of the newest window"
-    assert [check.key.name for check in checks if check.blocking] == ["schema_holds"]
+    nodes = [graph.get(key) for key in graph.asset_check_keys if key.asset_key.path[0] == "shop"]
+    assert len(nodes) == sum(map(len, checks.HOLDS.values())) + 1, "each, and fresh"
+    assert [check.key.name for check in nodes if check.partitions_def is None] == ["fresh"], "of the newest window"
+    assert [check.key.name for check in nodes if check.blocking] == ["schema_holds"]
     job = built.defs.resolve_job_def("collect_shop")
     assert (job.tags["collector/source"], job.tags["collector/domain"]) == ("shop", "shop.localhost")
     assert job.executor_def.name == "in_process"
