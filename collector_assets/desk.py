@@ -11,7 +11,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -54,6 +54,8 @@ class Shift:
     outbox: Outbox
     earlier: EarlierPages
     stops: Stops
+    unavailable: dict[str, set[RequestId]] = field(default_factory=dict)
+    """By budget key, the requests in a row that found the site down: a desk may close between two of them."""
     sent: int = 0
     is_stopping: bool = False
     """Nothing more is claimed or sent."""
@@ -88,8 +90,7 @@ class Desk:
         """The demand is written as the source says it now: an earlier run may have left another that still lives."""
         self._is_dry = False
         """The last claim found less than it asked for."""
-        self._unavailable: set[RequestId] = set()
-        """Those in a row that found the site down."""
+        self._unavailable = shift.unavailable.setdefault(key, set())
         self._answers = 0
         self._since = time.monotonic()
         self._pulse = asyncio.Event()

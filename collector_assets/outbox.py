@@ -103,7 +103,7 @@ class Outbox:
         try:
             stored = await asyncio.to_thread(self._depositor.store, batch)
             refusals = Counter(item.origin for item in batch if item.is_refusal)
-            self._stops.settle(stored.halted, stored.closed_for_s, refusals)
+            self._stops.settle(stored.halted, stored.closed_for_s, refusals, is_all=not self._waiting)
             self.tally.add(stored)
         finally:
             self._depositing = 0

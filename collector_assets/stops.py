@@ -84,8 +84,18 @@ class Stops:
         if origin in self._refusals:
             self._refusals[origin].in_a_row = 0
 
-    def settle(self, halted: frozenset[str], closed_for_s: Mapping[str, float], refusals: Mapping[str, int]) -> None:
-        """What a deposit has written, and how many refusals were in it, by origin."""
+    def settle(
+        self,
+        halted: frozenset[str],
+        closed_for_s: Mapping[str, float],
+        refusals: Mapping[str, int],
+        *,
+        is_all: bool = True,
+    ) -> None:
+        """What a deposit has written, and how many refusals were in it, by origin.
+
+        `is_all`: no answer waits for the next one. A key that it found open may be held because of such an answer.
+        """
         for origin, number in refusals.items():
             seen = self._refusals[origin]
             seen.undeposited -= number
@@ -96,7 +106,8 @@ class Stops:
         self.mark += 1
         self.halted |= halted
         self._closed = {**self._closed, **_until(closed_for_s)}
-        self._held = {key: until for key, until in self._held.items() if key not in closed_for_s}
+        told = {key for key, for_s in closed_for_s.items() if for_s > 0 or is_all}
+        self._held = {key: until for key, until in self._held.items() if key not in told}
 
     def learn_halted(self, halted: frozenset[str], mark: int) -> None:
         """Every halted origin, read from the database after `mark`."""

