@@ -11,12 +11,13 @@ import gzip
 import hashlib
 import io
 import json
-import pickle
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import IO, Any, Final
+from uuid import UUID
 
 import psycopg
 from psycopg.rows import dict_row
@@ -32,15 +33,26 @@ Row = Mapping[str, Any]
 AT_ONCE: Final = 2_000
 SEPARATORS: Final = {".csv": ",", ".tsv": "\t"}
 LINES: Final = (".jsonl", ".ndjson")
+_WRITTEN: Final[dict[type, Callable[[Any], Any]]] = {
+    datetime: datetime.isoformat, date: date.isoformat, time: time.isoformat, timedelta: lambda each: [
+        each.days, each.seconds, each.microseconds
+    ],
+    Decimal: str, UUID: str, bytes: bytes.hex,
+}  # fmt: skip
+_READ: Final[dict[str, Callable[[Any], Any]]] = {
+    "datetime": datetime.fromisoformat, "date": date.fromisoformat, "time": time.fromisoformat,
+    "timedelta": lambda parts: timedelta(*parts), "Decimal": Decimal, "UUID": UUID, "bytes": bytes.fromhex,
+}  # fmt: skip
+"""Values that JSON does not know, by the name of their type."""
 
 
 class Rows:
     """The rows of one input, as often as they are wanted: `for row in rows`, `len(rows)`."""
 
-    def __init__(self, rows: Iterable[Row], file: IO[bytes]) -> None:
+    def __init__(self, name: str, rows: Iterable[Row], file: IO[bytes]) -> None:
         self._file, self._count, total = file, 0, 0
         for row in rows:
-            pickle.dump(dict(row), file, pickle.HIGHEST_PROTOCOL)
+            file.write(json.dumps({column: _packed(name, column, row[column]) for column in row}).encode() + b"\n")
             self._count += 1
             total += int.from_bytes(hashlib.sha256(_canonical(row)).digest())
         self.digest = (total % 2**256).to_bytes(32)
@@ -53,9 +65,9 @@ class Rows:
         at = 0
         for _ in range(self._count):
             self._file.seek(at)
-            row = pickle.load(self._file)  # noqa: S301  what we wrote ourselves into a file without a name
-            at = self._file.tell()
-            yield row
+            line = self._file.readline()
+            at += len(line)
+            yield {column: _unpacked(value) for column, value in json.loads(line).items()}
 
 
 @contextmanager
@@ -66,9 +78,33 @@ def opened(source: Source, window: Window, database: Database) -> Iterator[dict[
     """
     with ExitStack() as files:
         yield {
-            name: Rows(_rows(name, given, window, database), files.enter_context(tempfile.TemporaryFile()))
+            name: Rows(name, _rows(name, given, window, database), files.enter_context(tempfile.TemporaryFile()))
             for name, given in source.inputs.items()
         }
+
+
+def _packed(name: str, column: str, value: object) -> Any:
+    """A value as JSON keeps it: what is no plain scalar is a pair of its type's name and its content."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return ["dict", {str(key): _packed(name, column, each) for key, each in value.items()}]
+    if isinstance(value, list | tuple):
+        return ["list", [_packed(name, column, each) for each in value]]
+    if (written := _WRITTEN.get(type(value))) is None:
+        raise InputUnreadable(name, f"column {column!r} is a {type(value).__name__}: cast it to text in the query")
+    return [type(value).__name__, written(value)]
+
+
+def _unpacked(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    kind, content = value
+    if kind == "dict":
+        return {key: _unpacked(each) for key, each in content.items()}
+    if kind == "list":
+        return [_unpacked(each) for each in content]
+    return _READ[kind](content)
 
 
 def _canonical(row: Row) -> bytes:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator, Mapping
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -93,6 +94,23 @@ def test_values_keep_their_types_and_the_digest_does_not_depend_on_the_order(war
         with inputs.opened(from_books(FromQuery(query, dsn=DSN)), TODAY, warehouse.database) as rows:
             digests.add(rows["books"].digest)
     assert len(digests) == 1
+
+
+def test_every_value_comes_back_as_it_was_and_an_odd_type_is_refused_by_its_column(warehouse: Hands) -> None:
+    """What is kept in a file meanwhile is JSON, nothing pickled; Postgres has more types than JSON."""
+    # Mutation: in inputs._unpacked give the content without its reader
+    values = (
+        "1.50::numeric AS a, '2026-01-25 12:00+02'::timestamptz AS b, '12:30'::time AS c, '1 day 2 s'::interval AS d,"
+        "'00000000-0000-0000-0000-000000000007'::uuid AS e, '\\x00ff'::bytea AS f, ARRAY[1.5::numeric, NULL] AS g,"
+        """'{"list": ["Decimal", "1"], "x": null}'::jsonb AS h, true AS i, 2.5::float8 AS j, NULL AS k, 7 AS l"""
+    )
+    assert read(warehouse, FromQuery(f"SELECT {values}", dsn=DSN)) == [{
+        "a": Decimal("1.50"), "b": datetime(2026, 1, 25, 10, tzinfo=UTC), "c": time(12, 30),
+        "d": timedelta(days=1, seconds=2), "e": UUID(int=7), "f": b"\x00\xff", "g": [Decimal("1.5"), None],
+        "h": {"list": ["Decimal", "1"], "x": None}, "i": True, "j": 2.5, "k": None, "l": 7,
+    }]  # fmt: skip
+    with pytest.raises(InputUnreadable, match="column 'net' is a IPv4Address: cast it to text"):
+        read(warehouse, FromQuery("SELECT '192.0.2.1'::inet AS net", dsn=DSN))
 
 
 def test_a_query_may_name_the_window_and_can_only_read(warehouse: Hands) -> None:
