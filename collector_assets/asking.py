@@ -42,6 +42,7 @@ def request_of(source: Source, asked: Lease | NewRequest) -> FetchRequest:
         headers |= revisits.conditions(asked)
     return FetchRequest(
         url=standing.url,
+        kind=asked.kind,
         method=standing.method,
         headers=headers,
         body=standing.body,

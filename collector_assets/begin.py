@@ -54,7 +54,7 @@ def run(
     window: Callable[[Source], Window],
     database: Database,
     archive: Archive,
-    fetcher: Callable[[Source], Callable[[], Fetcher]],
+    fetcher: Callable[[Source, Window], Callable[[], Fetcher]],
 ) -> Begun:
     """Fetch the page and write the files.
 
@@ -65,7 +65,7 @@ def run(
     file, case_folder = folder / f"{name}.py", folder / cases.FOLDER / name
     _refuse_what_is_there(file, case_folder)
     today = window(probe)
-    make, request = fetcher(probe), _request(probe)
+    make, request = fetcher(probe, today), _request(probe)
     answer = _fetched(probe, today, request, database, make)
     place = archive.writer(name, today.key)
     try:

@@ -51,9 +51,10 @@ def check(
                 chosen, url=url, kind=kind, database=installation.database, archive=installation.archive, cut=cut
             )
         else:
+            window = _running_window(chosen)
             done = trial.of_site(
-                chosen, _running_window(chosen), url=url, kind=kind, database=installation.database,
-                fetcher=installation.fetcher(chosen),
+                chosen, window, url=url, kind=kind, database=installation.database,
+                fetcher=installation.fetcher(chosen, window),
             )  # fmt: skip
         installation.close()
     if as_json:

@@ -44,7 +44,8 @@ def work(
         with show.bar(f"{source} {window}", quiet=as_json) as (advance, _):
             done = collect.run(
                 source=chosen, window=status.row, kinds=None, database=installation.database,
-                archive=installation.archive, fetcher=installation.fetcher(chosen), progress=advance,
+                archive=installation.archive, fetcher=installation.fetcher(chosen, status.row.window),
+                progress=advance,
             )  # fmt: skip
         show.worked(done, as_json=as_json)
     if done.ending is not collect.Ending.DRAINED:

@@ -24,6 +24,8 @@ class FetchRequest:
     """What to send, and how long and how much to take. `url` is sent exactly as it stands here."""
 
     url: str
+    kind: str = ""
+    """The kind whose page is asked for: a source may say by which fetcher, and how. Empty for a robots.txt."""
     method: str = "GET"
     headers: Mapping[str, str | Secret] = field(default_factory=dict)
     """Added to the fetcher's own; those that say who we are or frame the message cannot be replaced."""

@@ -64,8 +64,9 @@ def _frontier(source: Source, installation: Installation) -> dg.AssetsDefinition
 
     @_stage(source, "frontier", about, kinds={"http", "postgres"}, metadata=known, code_version=str(source.edition))
     def frontier(context: dg.AssetExecutionContext) -> Results:
+        window = names.window_of(context)
         done = discover.run(
-            source=source, window=names.window_of(context), fetcher=installation.fetcher(source),
+            source=source, window=window, fetcher=installation.fetcher(source, window),
             database=installation.database, archive=installation.archive, progress=_logged(context),
         )  # fmt: skip
         status = window_status(installation.database, source.name, context.partition_key)
@@ -87,7 +88,7 @@ def _raw_pages(source: Source, installation: Installation, locator: str | None) 
         discover.require_in_time(source, row, installation.database)
         ahead = installation.ahead(source, row, locator if _is_read_next(context, source) else None)
         done = collect.run(
-            source=source, window=row, kinds=None, fetcher=installation.fetcher(source),
+            source=source, window=row, kinds=None, fetcher=installation.fetcher(source, row.window),
             database=installation.database, archive=installation.archive, progress=_logged(context, ahead.consider),
         )  # fmt: skip
         status = window_status(installation.database, source.name, context.partition_key)

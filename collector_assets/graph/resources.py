@@ -7,10 +7,11 @@ from collector_assets.archive import Archive, open_archive
 from collector_assets.contract import Source
 from collector_assets.database import Database, require_current
 from collector_assets.extraction_pool import Helpers
-from collector_assets.fetch import Fetcher
+from collector_assets.fetch import Fetcher, choice
 from collector_assets.fetch.egress import egress_of
 from collector_assets.fetch.http import HttpFetcher
 from collector_assets.process import Ahead
+from collector_assets.window import Window
 from collector_assets.windows import WindowRow
 
 
@@ -45,15 +46,22 @@ class Installation:
         """Where the WARC files are."""
         return open_archive(self._archive_location)
 
-    def fetcher(self, source: Source) -> Callable[[], Fetcher]:
+    def fetcher(self, source: Source, window: Window) -> Callable[[], Fetcher]:  # noqa: ARG002  whose spending counts
         """How to make the fetcher of a source, inside its event loop; refuses a nameless visit to the open web."""
-        if not source.is_demo:
-            self._require_contact(source.name)
-        return lambda: HttpFetcher(
+        self._require_named(source)
+        makers: choice.Makers = {"http": lambda: self._http(source)}
+        return lambda: choice.of(source, makers)
+
+    def _http(self, source: Source) -> Fetcher:
+        return HttpFetcher(
             user_agent=self._user_agent,
             egress=egress_of(source, demo_site=self._demo_site),
             connections=source.in_flight,
         )
+
+    def _require_named(self, source: Source) -> None:
+        if not source.is_demo:
+            self._require_contact(source.name)
 
     def ahead(self, source: Source, window: WindowRow, locator: str | None) -> Ahead:
         """Helpers that may start while this window's last pages come; those of an earlier window are ended."""
@@ -78,6 +86,6 @@ class Installation:
 
     def require_usable(self, source: Source, window_key: str) -> None:
         """Refuse now what the run would refuse in its middle: no contact, no database, no place for bytes."""
-        self.fetcher(source)
+        self._require_named(source)
         _ = self.database
         self.archive.writer(source.name, window_key).close()
