@@ -8,6 +8,8 @@ Wrong types and unknown fields are refused when the object is made, as a `Contra
 from __future__ import annotations
 
 import difflib
+import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -132,6 +134,13 @@ class Expect(Refusing):
     )
     max_reject_rate: float = Field(
         default=0.02, ge=0, le=1, description="rejects / (records + rejects); above it the verdict fails"
+    )
+    max_removed_rate: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="share of the entities in `latest` that may be marked as removed at once; above it none is, and a "
+        "check warns",
     )
 
 
@@ -401,6 +410,12 @@ class Source(Refusing):
         default="full",
         description="whether a window shows everything; incremental: what one does not show is not removed",
     )
+    removed_after: int = Field(
+        default=2,
+        ge=1,
+        description="an entity is removed when so many whole windows in a row do not show it; 1 where a listing cannot "
+        "shift while it is read",
+    )
     session: Session | None = Field(default=None, description="a login before pass 1 (issue C)")
     sitemaps: bool | tuple[str, ...] = Field(
         default=False,
@@ -481,6 +496,26 @@ class Source(Refusing):
         if self.names_window is not None:
             return self.names_window
         return any(NAMED_WINDOW.search(url) for url in self._start_addresses)
+
+    @cached_property
+    def shows_everything(self) -> bool:
+        """Whether a whole window shows all there is: not a day's part of it, nor what somebody asked for by name."""
+        return self.coverage == "full" and not self.is_window_named and not self.inputs
+
+    @cached_property
+    def reach(self) -> bytes:
+        """A digest of what decides which pages a window can show: windows of different reach are not compared."""
+        said = {
+            "starts": [repr(item) for item in self.start_urls],
+            "sitemaps": [self.sitemaps, dict(self.sitemap_kinds)],
+            "scope": sorted(self.scope_hosts),
+            "kinds": {
+                name: [kind.discover is not None, kind.extract is not None, kind.dedupe, kind.may_be_empty]
+                for name, kind in self.kind_map.items()
+            },
+            "bounds": [self.max_depth, self.max_barren],
+        }
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
 
     def is_sitemap(self, kind: str) -> bool:
         """Whether the pages of this kind are sitemaps."""

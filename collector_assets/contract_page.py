@@ -46,7 +46,8 @@ ALIASES: Final = {
 MIB: Final = 2**20
 UNITS: Final = {
     "slots": "requests", "weight": "share", "min_records": "records", "max_records": "records",
-    "max_error_rate": "fraction", "max_reject_rate": "fraction", "stop_after_known": "items", "edition": "",
+    "max_error_rate": "fraction", "max_reject_rate": "fraction", "max_removed_rate": "fraction",
+    "removed_after": "windows", "stop_after_known": "items", "edition": "",
     "capacity": "requests", "max_requests": "requests", "max_depth": "links", "max_barren": "listings",
     "lanes": "share",
     "interleave_weights": "share", "max_bytes": "bytes", "max_decoded_bytes": "bytes", "max_attempts": "attempts",

@@ -64,6 +64,7 @@ def open_window(source: Source, window: Window, database: Database) -> Opened:
                 max_requests=source.max_requests,
                 names_window=source.is_window_named,
                 closes_at=window.closes_at(source.grace),
+                reach=source.reach,
             )
             windows.lock(connection, source.name, window.start)
             added = add_found(connection, source, row, [links.of_starts(source, next(parts, []))])

@@ -6,10 +6,12 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from collector_assets import latest, verdicts, views, windows
+from collector_assets import latest, removals, verdicts, views, windows
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
 from collector_assets.errors import VerdictRefused
+from collector_assets.links import TRAP
+from collector_assets.removals import Look, Marked
 from collector_assets.validation import Judge
 from collector_assets.windows import WindowRow
 
@@ -35,6 +37,16 @@ class PublishReport:
     """Of the updated and unchanged: a newer observation stopped counting."""
     withdrawn: int
     """No observation of them counts any more."""
+    removed: int
+    """Marked as removed now: whole windows do not show them, or their own page says so (rule 18)."""
+    returned: int
+    """Not removed after all, or there again."""
+    held_back: int
+    """Would be marked as removed, but they are more than the source allows at once."""
+    there: int
+    """Rows of the source that are not marked as removed."""
+    partial: str
+    """Why what this window does not show is not missing; empty when it shows everything."""
     views: tuple[str, ...]
     view_problem: str | None
     """Why a view could not follow the schema."""
@@ -54,12 +66,14 @@ def run(*, source: Source, window: WindowRow, database: Database) -> PublishRepo
         _require_pass(connection, row)
         latest.lock(connection, source.name)
         done = latest.recompute(connection, source.name, row.window.start)
+        marked, partial = _mark_removed(connection, source, row)
         extent = latest.extent(connection, source.name, row.window.start)
         names, problem = views.refresh(connection, source=source.name, columns=columns)
         windows.set_published(connection, source.name, row.window.start)
         preview = latest.preview(connection, source.name, limit=EXAMPLES)
     return PublishReport(
-        **asdict(done), **asdict(extent), views=names, view_problem=problem, preview=preview,
+        **asdict(done), **asdict(extent), removed=marked.removed, returned=marked.returned, held_back=marked.held_back,
+        there=marked.there, partial=partial, views=names, view_problem=problem, preview=preview,
         seconds=time.perf_counter() - started,
     )  # fmt: skip
 
@@ -72,3 +86,39 @@ def _require_pass(connection: Connection, row: WindowRow) -> None:
         said = "; ".join(f"{finding.check}: {finding.message}" for finding in verdict.objections)
         version = f"extractor version {verdict.extractor_version}"
         raise VerdictRefused(f"{row.source} {row.window.key}: the verdict on {version} is not a pass ({said})")
+
+
+def _mark_removed(connection: Connection, source: Source, row: WindowRow) -> tuple[Marked, str]:
+    """Note what the window says about what it does not hold, then mark the entities of the source by all that is noted.
+
+    Also why the window does not show everything, if so.
+    """
+    start = row.window.start
+    seen = removals.look(connection, source.name, start, listings=source.with_discover, trap=TRAP)
+    unsettled = _unsettled(source, row, seen)
+    removals.note_doubts(connection, source.name, start, is_settled=not unsettled)
+    partial = unsettled or _partial(source) or seen.partial()
+    windows.set_whole(connection, source.name, start, None if partial else seen.began_at)
+    marked = removals.mark(
+        connection, source.name, is_full=source.coverage == "full", windows=source.removed_after,
+        most=source.expect.max_removed_rate,
+    )  # fmt: skip
+    return marked, partial
+
+
+def _unsettled(source: Source, row: WindowRow, seen: Look) -> str:
+    """Why not even a page that says "gone" is heard."""
+    if source.coverage == "incremental":
+        return 'coverage="incremental"'
+    if row.superseded_at:
+        return "the window is superseded"
+    if row.bound_reached:
+        return f"{row.bound_reached} stopped discovery"
+    return seen.unsettled(source.expect.max_error_rate)
+
+
+def _partial(source: Source) -> str:
+    """Why no window of the source shows everything."""
+    if source.shows_everything:
+        return ""
+    return "it starts from rows that it was given" if source.inputs else "its starts name the window: it shows a part"

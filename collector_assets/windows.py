@@ -52,14 +52,18 @@ def open_window(
     max_requests: int,
     names_window: bool,
     closes_at: datetime,
+    reach: bytes | None = None,
 ) -> tuple[WindowRow, bool]:
     """The window's row, and whether it is new; one that exists takes the new limits.
 
+    `reach` is a digest of what decides which pages it can show (`Source.reach`); one that changes while the window is
+    open is forgotten.
     Raises `ContractError` when the key names another interval already (the schedule or its time zone was changed).
     """
     values = {
         "source": source, "window_start": window.start, "window_end": window.end, "window_key": window.key,
         "capacity": capacity, "max_requests": max_requests, "names_window": names_window, "closes_at": closes_at,
+        "reach": reach,
     }  # fmt: skip
     if row := _one(connection, SQL["insert_window"], values):
         return row, True
@@ -136,6 +140,11 @@ def set_counted_version(connection: Connection, source: str, window_start: datet
 def set_published(connection: Connection, source: str, window_start: datetime) -> None:
     """Note that the window is in `latest` as of now."""
     _change(connection, SQL["set_published"], source, window_start)
+
+
+def set_whole(connection: Connection, source: str, window_start: datetime, whole_at: datetime | None) -> None:
+    """Say that the window shows everything there was from then on, or that it does not."""
+    _change(connection, SQL["set_whole"], source, window_start, whole_at=whole_at)
 
 
 def newest(connection: Connection, source: str) -> WindowRow | None:

@@ -129,7 +129,7 @@ def _latest(source: Source, installation: Installation) -> dg.AssetsDefinition:
         window = _row(context, source, installation)
         report = publish.run(source=source, window=window, database=installation.database)
         yield dg.MaterializeResult(metadata=metadata.of_publishing(source, report))
-        yield checks.of_publishing(source, report)
+        yield from checks.of_publishing(source, report)
 
     return latest
 

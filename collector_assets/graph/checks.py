@@ -43,6 +43,7 @@ HOLDS: dict[str, dict[str, str]] = {
     },
     "latest": {
         "latest_agrees": "Every entity of the window is in `latest`, from this window or a newer one.",
+        "removals_within_limit": "No more than `max_removed_rate` of the entities would be marked as removed at once.",
     },
 }
 # What the stores tell as JSON comes without an order.
@@ -205,12 +206,20 @@ def _reject(row: RejectRow) -> dict[str, Any]:
     return {"type": row.record_type, "entity": row.entity, "why": reasons, "page": row.url}
 
 
-def of_publishing(source: Source, report: PublishReport) -> dg.AssetCheckResult:
-    """Whether the window arrived in `latest`."""
+def of_publishing(source: Source, report: PublishReport) -> Iterator[dg.AssetCheckResult]:
+    """Whether the window arrived in `latest`, and whether what is gone is so little that it can be believed."""
     missing = report.missing
     held = f"latest holds {report.total} entities, {report.from_window} from this window"
     message = f"{missing} entities of the window are not in latest" if missing else held
-    return result(source, "latest", "latest_agrees", passed=not missing, message=message, missing=missing)
+    yield result(source, "latest", "latest_agrees", passed=not missing, message=message, missing=missing)
+    held, limit = report.held_back, source.expect.max_removed_rate
+    yield result(
+        source, "latest", "removals_within_limit", passed=not held, severity=WARN, removed=report.removed,
+        held_back=held, max_removed_rate=limit,
+        message=f"{held} of {report.there} entities would be marked as removed at once, so none is; if the site really "
+        "lists so little now, raise expect.max_removed_rate and materialize again" if held
+        else f"{report.removed} entities were marked as removed, {report.returned} are there again",
+    )  # fmt: skip
 
 
 def _accounted(source: Source, stage: str, status: WindowStatus, *, left: int) -> dg.AssetCheckResult:

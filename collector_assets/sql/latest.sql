@@ -6,6 +6,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('collector latest ' || %(source)s,
 
 -- name: recompute
 -- Newest wins, in one statement, for the entities that the window holds or held. Rows that are the same are not touched.
+-- Whether an entity is removed is for `removals` to say, afterwards.
 -- Each entity asks for its own rows by index (LATERAL, with an aggregate or a LIMIT that the planner cannot dissolve): a join
 -- of whole sets was quadratic wherever the tables had no statistics yet, that is on the first day.
 -- BETWEEN and the order by entity, where = would do: only the index that leads to an entity has this order, so it is taken.
@@ -54,14 +55,14 @@ WITH entities AS MATERIALIZED (
     UPDATE latest AS l SET
         window_start = s.window_start, page_id = s.page_id, extractor_version = s.extractor_version, data = s.data,
         data_digest = s.data_digest, collected_at = s.collected_at, source_revised_at = s.source_revised_at,
-        first_seen_at = s.first_seen_at, last_seen_at = s.collected_at, changed_at = s.changed_at, removed_at = NULL,
+        first_seen_at = s.first_seen_at, last_seen_at = s.collected_at, changed_at = s.changed_at,
         published_at = CASE WHEN l.data_digest = s.data_digest THEN l.published_at ELSE clock_timestamp() END
     FROM state AS s
     WHERE s.window_start IS NOT NULL AND l.ctid = s.place
       AND (l.window_start, l.page_id, l.extractor_version, l.data_digest, l.collected_at, l.source_revised_at,
-           l.first_seen_at, l.last_seen_at, l.changed_at, l.removed_at)
+           l.first_seen_at, l.last_seen_at, l.changed_at)
           IS DISTINCT FROM (s.window_start, s.page_id, s.extractor_version, s.data_digest, s.collected_at, s.source_revised_at,
-           s.first_seen_at, s.collected_at, s.changed_at, NULL::timestamptz)
+           s.first_seen_at, s.collected_at, s.changed_at)
     RETURNING l.entity
 ), inserted AS (
     INSERT INTO latest (source, record_type, entity, window_start, page_id, extractor_version, data, data_digest,

@@ -2,14 +2,15 @@
 
 -- name: insert_window
 -- A new window; no row back when there is one already.
-INSERT INTO windows (source, window_start, window_end, window_key, capacity, max_requests, names_window, closes_at)
-VALUES (%(source)s, %(window_start)s, %(window_end)s, %(window_key)s, %(capacity)s, %(max_requests)s, %(names_window)s, %(closes_at)s)
+INSERT INTO windows (source, window_start, window_end, window_key, capacity, max_requests, names_window, closes_at, reach)
+VALUES (%(source)s, %(window_start)s, %(window_end)s, %(window_key)s, %(capacity)s, %(max_requests)s, %(names_window)s, %(closes_at)s,
+    %(reach)s)
 ON CONFLICT DO NOTHING
 RETURNING *;
 
 -- name: update_limits
--- The limits that the source says now.
-UPDATE windows SET capacity = %(capacity)s, max_requests = %(max_requests)s
+-- The limits that the source says now. What was opened with another reach is of neither.
+UPDATE windows SET capacity = %(capacity)s, max_requests = %(max_requests)s, reach = CASE WHEN reach = %(reach)s THEN reach END
 WHERE source = %(source)s AND window_start = %(window_start)s AND window_end = %(window_end)s AND window_key = %(window_key)s
 RETURNING *;
 
@@ -71,6 +72,12 @@ RETURNING window_key;
 -- name: set_published
 -- The window's records are in `latest` as of now.
 UPDATE windows SET published_at = clock_timestamp()
+WHERE source = %(source)s AND window_start = %(window_start)s
+RETURNING window_key;
+
+-- name: set_whole
+-- When the reading of a window that shows everything began; null for one that does not.
+UPDATE windows SET whole_at = %(whole_at)s
 WHERE source = %(source)s AND window_start = %(window_start)s
 RETURNING window_key;
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pandera.pandas as pa
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from collector_assets.contract import Kind, Link, Page, Source, replace
 from collector_assets.graph import checks
 from collector_assets.rejected_links import RejectedLinks
+from collector_assets.window import Window
 from collector_tests.collect.conftest import QUICK, TODAY, TOMORROW, Hands
 
 SITE = "http://shop.localhost:8765"
@@ -203,6 +205,28 @@ def test_pag_07_an_order_that_shifts_while_it_is_read_removes_nothing(hands: Han
     assert hands.column("SELECT count(*) FROM requests WHERE kind = 'detail' AND window_start = %s", start) == [20]
     assert hands.rows("SELECT count(*), count(removed_at) FROM latest") == [(60, 0)]
     assert TODAY.start < start
+
+
+def test_pag_07_what_two_whole_runs_do_not_list_is_removed(hands: Hands) -> None:
+    """Not after one, whatever it shows; and a run that dies in between neither counts nor ends the row."""
+    hands.whole(QUICK)
+    hands.publish(QUICK)
+    last = hands.column("SELECT url FROM requests WHERE kind = 'detail' ORDER BY request_id LIMIT 20 OFFSET 40")
+    cards = "".join(
+        f'<article class=product_pod><h3><a href="{url}" title="x">x</a></h3></article>' for url in last[1:]
+    )
+    shows(hands, "/catalogue/page-3.html", cards)
+    dying = replace(QUICK, max_requests=25)
+    for number, source, gone in ((1, QUICK, 0), (2, dying, 0), (3, QUICK, 1)):
+        hands.whole(replace(source, expect=replace(source.expect, min_records=1)), after(number))
+        hands.publish(replace(source, expect=replace(source.expect, min_records=1)), after(number))
+        assert hands.rows("SELECT count(*), count(removed_at) FROM latest") == [(60, gone)]
+
+
+def after(number: int) -> Window:
+    """A window so many days after the first."""
+    apart = timedelta(days=number)
+    return Window(key=f"{TODAY.start + apart:%F}", start=TODAY.start + apart, end=TODAY.end + apart)
 
 
 # --- Aliases ----------------------------------------------------------------------------------------------------------

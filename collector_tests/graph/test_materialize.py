@@ -67,7 +67,7 @@ def test_a_window_becomes_four_assets_with_passing_checks(
     assert (records["records"], records["rejects"], records["verdict"]) == (60, 0, "passed")
     assert (latest["dagster/row_count"], latest["inserted"]) == (60, 60)
     found = checks_of(result)
-    assert len(found) == 14
+    assert len(found) == 15
     assert all(each.partition == KEY for each in found.values())
     # Collected long after its day: the one thing to say about this window.
     assert {name for name, each in found.items() if not each.passed} == {("raw_pages", "collected_in_window")}
@@ -103,7 +103,7 @@ def test_a_window_of_sixty_pages_is_a_handful_of_small_events(
         assert len(found.records) == 1
     kinds = Counter(event.event_type_value for event in result.all_events)
     assert kinds["ASSET_MATERIALIZATION"] == 4
-    assert kinds["ASSET_CHECK_EVALUATION"] == 14
+    assert kinds["ASSET_CHECK_EVALUATION"] == 15
     assert len(instance.all_logs(result.run_id)) < 120
     for event in result.all_events:
         assert len(repr(event)) < 10_000

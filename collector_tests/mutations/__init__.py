@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-RULES = (*range(1, 18), *range(19, 24))
-"""Those that live; 18 comes with removal."""
+RULES = tuple(range(1, 24))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

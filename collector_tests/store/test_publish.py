@@ -135,7 +135,7 @@ def test_observations_of_a_version_that_does_not_count_are_not_there(stored: Sto
 
 
 def test_not_seen_is_not_removed(stored: Stored) -> None:
-    """Rule 18: an entity that a newer window does not list stays; nothing is ever removed in this release.
+    """Rule 18: an entity that a newer window does not list stays; `test_removals.py` says when it is removed.
 
     Mutation: in `latest.recompute`, take all entities of the source, and the observations of the window alone.
     """
