@@ -44,6 +44,8 @@ from collector_assets.windows import WindowRow
 LOG = logging.getLogger(__name__)
 
 PROGRESS_EVERY_S: Final = 2.0
+REST_S: Final = 0.2
+"""At least between two looks at the window while a desk is at work."""
 HALT_SETTLES_S: Final = 2 * SLOT_LEASE.total_seconds() / 3
 """What other workers hold for a halted origin is back by then: they hear of the halt at their next renewal."""
 
@@ -317,10 +319,12 @@ class Worker:
         self, desks: dict[str, asyncio.Task[None]], depositing: asyncio.Task[None], due: frontier.Due
     ) -> None:
         """Until something may have changed: a desk closed, a batch was stored, or it is time to look again."""
+        if desks:  # they find more work by themselves: the next look is for other keys, and counts the whole window
+            await asyncio.wait({depositing, *desks.values()}, timeout=REST_S, return_when=asyncio.FIRST_COMPLETED)
         changed = asyncio.create_task(self._changed.wait())
         limit = LOOK_AGAIN_S if due.next_due_in is None else min(LOOK_AGAIN_S, max(due.next_due_in, 0.01))
         if desks:
-            limit = PROGRESS_EVERY_S
+            limit = PROGRESS_EVERY_S - REST_S
         await asyncio.wait({changed, depositing, *desks.values()}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
         if depositing.done():

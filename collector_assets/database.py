@@ -27,7 +27,7 @@ from psycopg import adapt, conninfo
 from psycopg.abc import Buffer, DumperKey
 from psycopg.types.array import BaseListDumper, ListDumper
 from psycopg.types.datetime import DatetimeBinaryDumper, DatetimeDumper
-from psycopg.types.json import set_json_dumps
+from psycopg.types.json import set_json_dumps, set_json_loads
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from collector_assets.errors import ConfigurationError, DatabaseTooNew, DatabaseTooOld, DatabaseUnreachable
@@ -172,12 +172,18 @@ def _json_dumps(value: object) -> str:
     return json.dumps(clean_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+def _json_loads(data: str | bytes) -> object:
+    """Most JSON that we read is an empty object; the rest is UTF-8, and need not be asked what it is."""
+    return {} if data == b"{}" else json.loads(data.decode() if isinstance(data, bytes) else data)
+
+
 def _guarded_adapters() -> adapt.AdaptersMap:
     adapters = adapt.AdaptersMap(psycopg.adapters)
     adapters.register_dumper(datetime, AwareDatetimeBinaryDumper)
     adapters.register_dumper(datetime, AwareDatetimeDumper)
     adapters.register_dumper(list, ArrayDumper)
     set_json_dumps(_json_dumps, adapters)
+    set_json_loads(_json_loads, adapters)
     return adapters
 
 

@@ -7,6 +7,7 @@ trip per page, and a kill -9 costs few attempts (rule 3).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import time
 from collections import deque
@@ -36,7 +37,7 @@ CLAIM_AHEAD_S: Final = 0.1
 """How much work is claimed ahead of sending, in seconds of sending: what a kill -9 may cost in attempts."""
 MOST_CLAIMED: Final = 256
 GLANCE_S: Final = 0.1
-"""How long a slot is kept while a robots.txt is looked up that another worker may have fetched."""
+"""How long a slot is kept while a robots.txt is looked up that another worker may have fetched, or is fetching."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,6 +85,8 @@ class Desk:
         self._parked: dict[str, list[Lease]] = {}
         """By origin: those whose robots.txt is being learned."""
         self._learning: dict[asyncio.Task[None], str] = {}
+        self._glance = asyncio.Event()
+        """What may be known by a look into the database is known, or must be fetched."""
         self._delays = 0
         """How often a robots.txt with a Crawl-delay was learned: slots that were granted before do not know of it."""
         self._is_declared = False
@@ -180,7 +183,7 @@ class Desk:
         self._permissions = tuple(self._senders.values())
         if not self._senders and self._leases:
             await self._put_back()
-        return acquired.retry_in_s if acquired is not None else LOOK_AGAIN_S
+        return acquired.retry_in_s if acquired is not None else 0.0
 
     def _exchange_now(self, connection: Connection, back: Sequence[Permission], want: int) -> budget.Acquired | None:
         now, holder = time.monotonic(), self._shift.worker
@@ -314,7 +317,7 @@ class Desk:
     async def _next_lease(self) -> tuple[Lease, Permit] | None:
         """A lease that is still ours and may be fetched, claimed ahead in small batches."""
         while not self._shift.is_stopping:
-            if len(self._leases) <= self._claim_size() // 2 and self._claiming is None and self._may_claim:
+            if self._claiming is None and len(self._leases) <= self._claim_size() // 2 and self._may_claim:
                 self._claiming = asyncio.create_task(self._claim())
             while self._leases:
                 lease = self._leases.popleft()
@@ -327,7 +330,8 @@ class Desk:
                 await self._shift.outbox.has_room()
             elif self._learning:
                 # A look into the database is worth waiting for; whoever must fetch the file needs the slot.
-                await asyncio.wait(self._learning, timeout=GLANCE_S, return_when=asyncio.FIRST_COMPLETED)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._glance.wait(), GLANCE_S)
                 if not self._unpark():
                     return None
             elif self._shift.outbox.is_busy:
@@ -358,7 +362,10 @@ class Desk:
     def _park(self, lease: Lease, origin: str) -> None:
         self._parked.setdefault(origin, []).append(lease)
         if origin not in self._learning.values():
-            self._learning[asyncio.create_task(self._shift.politeness.learn(origin))] = origin
+            self._glance.clear()
+            learning = asyncio.create_task(self._shift.politeness.learn(origin, self._glance.set))
+            learning.add_done_callback(lambda _: self._glance.set())
+            self._learning[learning] = origin
 
     def _unpark(self) -> bool:
         """What waited for a robots.txt that is known now goes on, if any; an error of learning it is raised here."""

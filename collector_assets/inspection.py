@@ -18,6 +18,7 @@ from collector_assets.outcome import Outcome
 
 HEAD_OF_A_PAGE: Final = 2_048
 """Bytes in which a meta refresh is looked for; a page that only leads on is small."""
+_LOOKED_AT: Final = frozenset({b"content-encoding", b"content-type", b"refresh"})
 MISTYPED: Final = "content_type_mislabelled"
 """Flag: header and first bytes name different types; the bytes were believed."""
 
@@ -35,7 +36,8 @@ def inspected(answer: Response, kind: Kind, *, limit: int) -> Inspected:
     """The answer, judged by its body too where everything else is good; `limit`: decoded bytes."""
     if answer.outcome is not Outcome.OK or not answer.body:
         return Inspected(answer=answer)
-    coding = _header(answer, b"content-encoding")
+    headers = _headers(answer)
+    coding = headers.get(b"content-encoding", "")
     try:
         body = decoding.decode(answer.body, coding, limit=limit).body if coding else answer.body
     except DecodingError as error:
@@ -44,7 +46,8 @@ def inspected(answer: Response, kind: Kind, *, limit: int) -> Inspected:
         reason = f"status {answer.status} and nothing but {coding}"
         return Inspected(answer=replace(answer, outcome=Outcome.EMPTY_BODY, reason=reason))
     head = body[:HEAD_OF_A_PAGE]
-    return Inspected(answer=_typed(answer, head, kind), may_refresh=_may_refresh(answer, head))
+    may_refresh = b"refresh" in headers or _may_refresh(head)
+    return Inspected(answer=_typed(answer, headers.get(b"content-type", ""), head, kind), may_refresh=may_refresh)
 
 
 def _cut(answer: Response, error: DecodingError) -> Response:
@@ -52,8 +55,7 @@ def _cut(answer: Response, error: DecodingError) -> Response:
     return replace(answer, outcome=Outcome.TRUNCATED, reason=reason, truncated="unspecified")
 
 
-def _typed(answer: Response, head: bytes, kind: Kind) -> Response:
-    content_type = _header(answer, b"content-type")
+def _typed(answer: Response, content_type: str, head: bytes, kind: Kind) -> Response:
     is_mistyped = media.mismatch(content_type, head)
     if not (is_mistyped or kind.accepts):
         return answer
@@ -62,12 +64,17 @@ def _typed(answer: Response, head: bytes, kind: Kind) -> Response:
     return replace(answer, flags=(*answer.flags, MISTYPED)) if is_mistyped else answer
 
 
-def _may_refresh(answer: Response, head: bytes) -> bool:
+def _may_refresh(head: bytes) -> bool:
     lower = head.lower()
-    return (b"http-equiv" in lower and b"refresh" in lower) or bool(_header(answer, b"refresh"))
+    return b"http-equiv" in lower and b"refresh" in lower
 
 
-def _header(answer: Response, name: bytes) -> str:
-    """The value of a header, repeated ones joined."""
-    found = [value for key, value in answer.headers if key.lower() == name]
-    return b", ".join(found).decode("latin-1") if found else ""
+def _headers(answer: Response) -> dict[bytes, str]:
+    """The headers that are looked at, by name; the values of repeated ones joined."""
+    found: dict[bytes, str] = {}
+    for key, value in answer.headers:
+        name = key.lower()
+        if name in _LOOKED_AT and value:
+            text = value.decode("latin-1")
+            found[name] = f"{found[name]}, {text}" if name in found else text
+    return found

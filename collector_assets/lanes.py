@@ -41,6 +41,9 @@ def take_turns(
     groups = {group: group_weights[group] for group, lanes in waiting.items() if lanes}
     weights = {group: {lane: weight(lane_weights, lane) for lane in waiting[group]} for group in groups}
     taken: list[int] = []
+    if len(groups) == 1 and len(only := waiting[group := next(iter(groups))]) == 1:  # nobody to take turns with
+        after |= {name: after.get(name, {}) for name in (ring, f"{ring} {group}")}
+        return list(queues[group][next(iter(only))][:count]), after
     while groups and len(taken) < count:
         group = turn(groups, after.setdefault(ring, {}))
         lane = turn(weights[group], after.setdefault(f"{ring} {group}", {}))

@@ -202,7 +202,17 @@ class Page:
 
     def resolve(self, href: str) -> urls.WebAddress | urls.Rejected:
         """A link as a browser at this page would follow it, or why none would."""
-        return urls.resolve(href if href.isascii() else queries.in_encoding(href, self.encoding), self.base_url)
+        if href in self._resolved:  # most links come here twice: an extractor makes them absolute, discovery asks again
+            return urls.WebAddress(url=href)
+        address = urls.resolve(href if href.isascii() else queries.in_encoding(href, self.encoding), self.base_url)
+        if isinstance(address, urls.WebAddress):
+            self._resolved.add(address.url)
+        return address
+
+    @cached_property
+    def _resolved(self) -> set[str]:
+        """What `resolve` has given already."""
+        return set()
 
     @cached_property
     def tree(self) -> LexborHTMLParser:

@@ -160,10 +160,11 @@ class Politeness:
             if isinstance(known.every, Wait) and time.monotonic() < known.until:
                 yield f"{origin}: {known.every.reason}"
 
-    async def learn(self, origin: str) -> None:
+    async def learn(self, origin: str, on_fetch: Callable[[], None] = lambda: None) -> None:
         """Know what the origin's robots.txt says: from memory, from the database, or from the site.
 
-        Raises `ContractError` where it asks for a longer gap than the source accepts.
+        `on_fetch` is told that it takes a slot of the origin's budget key, before one is asked for. Raises
+        `ContractError` where the file asks for a longer gap than the source accepts.
         """
         while isinstance(self.permit(f"{origin}/robots.txt"), Unknown):
             file = await self._on_thread(lambda connection: robots_files.read(connection, origin))
@@ -175,6 +176,7 @@ class Politeness:
                 case Claimed(for_s=for_s):
                     await asyncio.sleep(min(for_s, LOOK_AGAIN_S))
                 case Due():
+                    on_fetch()
                     await self._fetch(origin, file)
 
     def _remember(self, origin: str, known: _Known) -> None:
@@ -328,9 +330,7 @@ def _verdict(verdict: robots.Verdict, origin: str) -> Permit | Forbidden:
 def _wait(unreachable: Unreachable) -> Wait:
     charge: Charge = "late"
     if unreachable.outcome in _SITE_IS_AWAY:
-        # A name without an address is not asked for again before a minute is over: that is long enough.
-        is_away = unreachable.outcome is Outcome.HOST_UNRESOLVED or unreachable.failures >= AWAY_AFTER
-        charge = "always" if is_away else "never"
+        charge = "always" if unreachable.failures >= AWAY_AFTER else "never"
     return Wait(for_s=0.0, outcome=unreachable.outcome, reason=f"robots.txt: {unreachable.problem}", charge=charge)
 
 

@@ -193,4 +193,5 @@ def _looked_at(asked: str, body: bytes, lower: bytes, marks: Sequence[_Mark]) ->
 
 def _plain(markup: str) -> str:
     """What a reader sees of it, blanks as one."""
-    return " ".join(html.unescape(_TAG.sub(" ", markup)).split())
+    text = html.unescape(_TAG.sub(" ", markup)) if "<" in markup or "&" in markup else markup
+    return " ".join(text.split())

@@ -32,7 +32,7 @@ class Cleaned:
 
 def clean_text(text: str) -> str:
     """The text without NUL; pairs of surrogates joined, lone halves replaced by U+FFFD."""
-    return _text(text)[0]
+    return text if text.isascii() and "\0" not in text else _text(text)[0]
 
 
 def clean_json(value: object) -> Json:
@@ -48,7 +48,7 @@ def clean(value: object) -> Cleaned:
 
 
 def _text(text: str) -> tuple[str, int]:
-    nuls = text.count("\0")
+    nuls = text.count("\0") if "\0" in text else 0
     if nuls:
         text = text.replace("\0", "")
     if text.isascii() or not SURROGATE.search(text):

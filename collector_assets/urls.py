@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import ada_url
 from publicsuffixlist import PublicSuffixList
@@ -20,6 +20,8 @@ MAX_URL = 8_192
 _ESCAPE: Final = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%([0-9A-Fa-f]{2})")
 _USER_INFO: Final = re.compile(r"(?:(?<=[/\\])|(?<=[sp]:))[^/\\?#]*@", re.IGNORECASE)
 """After a slash of either kind, or right behind `http:` and `https:`, which need none."""
+_WEB: Final = re.compile(r"\Ahttps?://(?P<host>\[[^\]/]*\]|[^/:]*)(?::(?P<port>\d+))?/")
+"""The beginning of a web address as the parser writes it, without user info."""
 _DOT_BEHIND_HOST: Final = re.compile(r"\A(https?://[^/]*?)\.(?=[:/])")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
@@ -50,13 +52,16 @@ def resolve(href: str, base: str) -> WebAddress | Rejected:
         parsed = ada_url.URL(href, base=base) if base else ada_url.URL(href)
     except (ValueError, UnicodeError):
         return Rejected(reason="unparsable", value=shown(href))
-    if parsed.protocol not in ("http:", "https:"):
+    if not parsed.href.startswith(("http://", "https://")):
         return Rejected(reason="not_a_web_address", value=shown(href), scheme=parsed.protocol[:-1][:20])
-    if not _is_usable_host(parsed.hostname):
-        return Rejected(reason="impossible_host", value=shown(href))
     fragment = parsed.hash[1:] if "#" in href else ""
     url = _bare(parsed)
-    if ":0/" in url and parsed.port == "0":
+    web = _WEB.match(url)
+    if web is None:
+        return Rejected(reason="impossible_host", value=shown(href))
+    if not _is_usable_host(web["host"]):
+        return Rejected(reason="impossible_host", value=shown(href))
+    if web["port"] == "0":
         return Rejected(reason="impossible_port", value=shown(href))
     if len(url) > MAX_URL:
         return Rejected(reason="too_long", value=shown(href))
@@ -70,7 +75,7 @@ def key(url: str) -> str:
     (RFC 3986 §6.2.2); a source may say more (`keys.py`). A dot behind the host names the same host, and the question
     mark of an empty query is not sent (yarl leaves it out).
     """
-    plain = _bare(ada_url.URL(url))
+    plain = _parts(url).bare
     if "%" in plain:
         plain = _ESCAPE.sub(_normal_escape, plain)
     if "./" in plain or ".:" in plain:
@@ -80,7 +85,7 @@ def key(url: str) -> str:
 
 def origin(url: str) -> str:
     """scheme://host[:port], the unit of robots.txt and of a halt."""
-    return ada_url.URL(url).origin
+    return _parts(url).origin
 
 
 def has_user_info(url: str) -> bool:
@@ -89,10 +94,9 @@ def has_user_info(url: str) -> bool:
     return bool(parsed.username or parsed.password)
 
 
-@lru_cache(maxsize=256)
 def host(url: str) -> str:
     """The host name in ASCII, without port; brackets of IPv6 stay."""
-    return ada_url.URL(url).hostname
+    return _parts(url).host
 
 
 @lru_cache(maxsize=4_096)
@@ -127,6 +131,19 @@ def is_demo(name: str) -> bool:
 @lru_cache(maxsize=1)
 def _suffixes() -> PublicSuffixList:
     return PublicSuffixList()
+
+
+class _Parts(NamedTuple):
+    bare: str
+    origin: str
+    host: str
+
+
+@lru_cache(maxsize=4_096)
+def _parts(url: str) -> _Parts:
+    """What is asked of a URL again and again, from one parse: on its way in, when it is claimed, when it is sent."""
+    parsed = ada_url.URL(url)
+    return _Parts(_bare(parsed), parsed.origin, parsed.hostname)
 
 
 def _is_usable_host(name: str) -> bool:

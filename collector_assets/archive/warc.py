@@ -125,7 +125,7 @@ def _member(kind: str, record_id: str, date: str, fields: str, block: bytes, bod
 def _member(kind: str, record_id: str, date: str, fields: str, block: bytes, body: Body = b"") -> Body:
     """A record as one gzip member; the block is `block`, then `body`. Of a body in a file the member is in one too."""
     digest = hashlib.sha256(block)
-    for piece in _pieces(body):
+    for piece in _pieces(body) if body else ():
         digest.update(piece)
     head = (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {date}\r\n{fields}"

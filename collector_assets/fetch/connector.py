@@ -112,8 +112,7 @@ class Connector(aiohttp.TCPConnector):
             interleave=1,
         )
         self._egress = egress
-        self._latest: WeakKeyDictionary[asyncio.Protocol, Attempt] = WeakKeyDictionary()
-        """The latest attempt on each connection."""
+        self._latest: WeakKeyDictionary[asyncio.Protocol, _Known] = WeakKeyDictionary()
 
     async def connect(
         self,
@@ -127,7 +126,7 @@ class Connector(aiohttp.TCPConnector):
             raise Resent
         self._egress.check(req.url.raw_host or "", req.url.port or 0)
         connection = await super().connect(req, traces, timeout)
-        while (protocol := connection.protocol) in self._latest and _is_stale(connection):
+        while (known := self._known(connection)) and known.is_stale(connection):
             connection.close()
             connection = await super().connect(req, traces, timeout)
         try:
@@ -135,29 +134,43 @@ class Connector(aiohttp.TCPConnector):
         except BaseException:
             connection.release()
             raise
-        if protocol is not None:
-            self._know(protocol, attempt)
+        if known:
+            known.attempt = attempt
+        elif connection.protocol is not None and connection.transport is not None:
+            self._know(connection.protocol, connection.transport, attempt)
         return connection
 
-    def _know(self, protocol: ResponseHandler, attempt: Attempt) -> None:
-        if protocol not in self._latest and (closed := protocol.closed) is not None:
+    def _known(self, connection: Connection) -> _Known | None:
+        return self._latest.get(connection.protocol) if connection.protocol is not None else None
+
+    def _know(self, protocol: ResponseHandler, transport: asyncio.Transport, attempt: Attempt) -> None:
+        if (closed := protocol.closed) is not None:
             closed.add_done_callback(lambda closed: self._ended(protocol, closed))
-        self._latest[protocol] = attempt
+        waiting = select.poll()
+        waiting.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        self._latest[protocol] = _Known(attempt, waiting)
 
     def _ended(self, protocol: ResponseHandler, closed: asyncio.Future[None]) -> None:
         if not closed.cancelled():
             closed.exception()  # seen: asyncio would log it
-        if (attempt := self._latest.get(protocol)) is not None:
-            attempt.connection_ended()
+        if (known := self._latest.get(protocol)) is not None:
+            known.attempt.connection_ended()
 
 
-def _is_stale(connection: Connection) -> bool:
-    """Whether something came on an idle connection: its end, or bytes that would pass for the answer to come.
+@dataclass(slots=True)
+class _Known:
+    """A connection that was used before."""
 
-    aiohttp looks for neither before it uses a connection again, and the loop may not have read them yet.
-    """
-    if connection.transport is None or connection.protocol is None or connection.protocol.should_close:
-        return True
-    waiting = select.poll()
-    waiting.register(connection.transport.get_extra_info("socket").fileno(), select.POLLIN)
-    return bool(waiting.poll(0))
+    attempt: Attempt
+    """The latest on it."""
+    waiting: select.poll
+    """Says whether bytes wait on its socket."""
+
+    def is_stale(self, connection: Connection) -> bool:
+        """Whether something came on it while it was idle: its end, or bytes that would pass for the answer to come.
+
+        aiohttp looks for neither before it uses a connection again, and the loop may not have read them yet.
+        """
+        if connection.transport is None or connection.protocol is None or connection.protocol.should_close:
+            return True
+        return bool(self.waiting.poll(0))

@@ -51,6 +51,9 @@ def text(node: LexborNode, *, without: Collection[str] = ()) -> str:
 
     `without` names elements whose text is left out, such as `{"table"}` for a cell that holds another table.
     """
+    child = node.child
+    if child is not None and child.next is None and child.tag == "-text":
+        return " ".join((child.text_content or "").split())
     parts: list[str] = []
     _gather(node, _unseen(frozenset(without)) if without else _UNSEEN, parts)
     return " ".join("".join(parts).split())
