@@ -46,6 +46,7 @@ def request_of(source: Source, asked: Lease | NewRequest) -> FetchRequest:
         method=standing.method,
         headers=headers,
         body=standing.body,
+        secrets=standing.secrets,
         cookies=standing.cookies,
         connect_s=source.connect_timeout.total_seconds(),
         read_s=source.read_timeout.total_seconds(),

@@ -40,6 +40,7 @@ ALIASES: Final = {
     "Combine": "(entity, rows) -> Mapping",
     "Start": "(Window, inputs) -> Iterable[Link]",
     "Headers": "Mapping[str, str | Secret]",
+    "Pairs": "Mapping[str, str | Secret]",
     "SchemaType": "pandera model",
     "Schedule": "Daily | Hourly | Cron",
 }

@@ -93,6 +93,7 @@ def _columns(requests: Sequence[NewRequest]) -> dict[str, list[Any]]:
         "methods": [r.method for r in requests],
         "bodies": [r.body for r in requests],
         "headers": [_json(r.headers) for r in requests],
+        "secrets": [json.dumps(list(r.secrets)) if r.secrets else None for r in requests],
         "hints": [_json(r.hints) for r in requests],
         "depths": [r.depth for r in requests],
         "referrers": [_clean(r.referrer) for r in requests],

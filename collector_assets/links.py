@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
-from collector_assets import keys, traps, urls
+from collector_assets import keys, placeholders, traps, urls
 from collector_assets.contract import Link, Page, Source
-from collector_assets.request import NewRequest, stored_headers, unique_key
+from collector_assets.request import URLENCODED, NewRequest, stored_headers, unique_key
 from collector_assets.storable import clean_text
 
 SCHEMES: Final = frozenset({
@@ -131,19 +131,49 @@ def _request(
     # Nothing but a browser shows another page for another fragment.
     route = address.fragment if source.keys.hash_routes and kind.fetcher != "http" else ""
     method = (link.method if link.method != "GET" else kind.method).upper()
+    sent = sent_of(link, address.url)
+    if len(sent.url) > urls.MAX_URL:
+        return reject("too_long")
+    if sent.is_form and method == "GET":
+        method = "POST"
     return NewRequest(
         unique_key=unique_key(
-            kind=link.kind, edition=source.edition, method=method, body=link.body,
-            url_key=source.keys.key(address.url, route),
+            kind=link.kind, edition=source.edition, method=method, body=sent.body,
+            url_key=source.keys.key(sent.url, route),
             entity=link.entity if kind.dedupe == "entity" else None,
         ),
         kind=link.kind, lane=clean_text(link.lane or "*"),
-        url=f"{address.url}#{route}" if keys.is_route(route) else address.url,
+        url=f"{sent.url}#{route}" if keys.is_route(route) else sent.url,
         budget_key=source.budget_key(address.url), priority=link.priority,
-        entity=link.entity and clean_text(link.entity), method=method, body=link.body,
-        headers=stored_headers({**source.headers, **kind.headers, **link.headers}),
+        entity=link.entity and clean_text(link.entity), method=method, body=sent.body, secrets=sent.secrets or None,
+        headers=stored_headers({**source.headers, **kind.headers, **sent.headers, **link.headers}),
         hints=link.hints, depth=depth, referrer=referrer, changed_at=link.changed_at,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A link's query and body as they are kept: secrets by placeholders."""
+
+    url: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """What the body asks for."""
+    secrets: tuple[str, ...] = ()
+    is_form: bool = False
+
+
+def sent_of(link: Link, url: str) -> Sent:
+    """The link's query and body, at its address `url`."""
+    in_query, in_body = (), ()
+    if link.query:
+        url, in_query = placeholders.with_query(url, link.query)
+    if link.body is None or isinstance(link.body, bytes):
+        return Sent(url=url, body=link.body, secrets=in_query)
+    form, in_body = placeholders.coded(link.body)
+    headers = {"Content-Type": URLENCODED} if not any(name.lower() == "content-type" for name in link.headers) else {}
+    secrets = tuple(dict.fromkeys(in_query + in_body))
+    return Sent(url=url, body=form.encode("ascii"), headers=headers, secrets=secrets, is_form=True)
 
 
 def scheme_of(address: urls.Rejected) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import quote_plus
 
 from collector_assets import charset
 
@@ -15,6 +16,11 @@ _UNICODE: Final = frozenset({"utf-8", "utf-16le", "utf-16be"})
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _PLAIN: Final = frozenset(range(0x21, 0x7F)) - frozenset(b"\"#'<>")
 """Bytes that a query may hold as they are (WHATWG URL, "special-query percent-encode set")."""
+
+
+def form_coded(raw: bytes) -> str:
+    """A name or a value of a form (WHATWG URL, "application/x-www-form-urlencoded percent-encode set")."""
+    return quote_plus(raw, safe="*").replace("~", "%7E")
 
 
 def in_encoding(href: str, encoding: str) -> str:

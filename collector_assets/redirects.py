@@ -16,7 +16,7 @@ from typing import Any, Final
 from collector_assets import cookies, urls
 from collector_assets.cookies import Cookie
 from collector_assets.outcome import Outcome
-from collector_assets.request import Lease, NewRequest
+from collector_assets.request import Lease, NewRequest, secrets_of
 
 DOWNGRADED: Final = "redirects_to_plain_http"
 """Flag of an answer that leads from https to http."""
@@ -78,6 +78,8 @@ class Standing:
     headers: Mapping[str, Any]
     body: bytes | None
     cookies: str = ""
+    secrets: Sequence[str] = ()
+    """Variables that are filled in; like headers they stay on their origin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,9 @@ def chain_of(asked: Lease | NewRequest) -> Chain:
 def standing(asked: Lease | NewRequest) -> Standing:
     """What is sent for a request now: itself, or what redirects have made of it."""
     if asked.chain is None:
-        return Standing(url=asked.url, method=asked.method, headers=asked.headers, body=asked.body)
+        return Standing(
+            url=asked.url, method=asked.method, headers=asked.headers, body=asked.body, secrets=asked.secrets or ()
+        )
     chain = loaded(asked.chain)
     return Standing(
         url=chain.url,
@@ -114,6 +118,8 @@ def standing(asked: Lease | NewRequest) -> Standing:
         headers=chain.headers(asked.headers),
         body=asked.body if chain.keeps_body else None,
         cookies=chain.cookie_header,
+        # Those of headers too: where a redirect repeats one, it was masked.
+        secrets=(*(asked.secrets or ()), *secrets_of(asked.headers)) if chain.keeps_headers else (),
     )
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NewType
+from typing import Any, Final, NewType
 
+from collector_assets.errors import ContractError
 from collector_assets.page import Location
 
 RequestId = NewType("RequestId", int)
 Fence = NewType("Fence", int)
+URLENCODED: Final = "application/x-www-form-urlencoded"
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,11 @@ class Secret:
     prefix: str = ""
     """Text in front of the value, such as "Bearer "."""
 
+    def __post_init__(self) -> None:
+        # It stands in URLs and bodies, and a value given for a name by mistake must not be shown.
+        if not _VARIABLE.match(self.name):
+            raise ContractError("Secret", "takes the name of an environment variable, not a value")
+
     def read(self) -> str | None:
         """Prefix and value, or nothing when the variable is unset or empty."""
         value = os.environ.get(self.name)
@@ -34,6 +43,8 @@ class Secret:
 
 
 Headers = Mapping[str, "str | Secret"]
+Pairs = Mapping[str, "str | Secret"] | Sequence[tuple[str, "str | Secret"]]
+"""Names and values of a query or a form; as a sequence a name may come twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +65,13 @@ class Link:
     """Values seen where the link was found; they travel along and reach `extract` as `page.hints`. JSON values."""
     method: str = "GET"
     """Request method."""
-    body: bytes | None = None
-    """Request body."""
+    body: bytes | Pairs | None = None
+    """Request body: bytes; or the names and values of a form, sent urlencoded in UTF-8, with POST unless another method
+    is given; values may be Secret."""
     headers: Headers = field(default_factory=dict)
     """Request headers, added to the kind's; values may be Secret."""
+    query: Pairs = field(default_factory=dict)
+    """Parameters that are set in the URL's query, in place of those of the same name; values may be Secret."""
     changed_at: datetime | None = None
     """When the site says that the page changed last; brings the fetch of a known item forward (`Kind.refetch`)."""
 
@@ -77,6 +91,8 @@ class NewRequest:
     body: bytes | None = None
     headers: Mapping[str, Any] = field(default_factory=dict)
     """Plain strings, or {"secret": name, "prefix": text} (see `stored_headers`)."""
+    secrets: Sequence[str] | None = None
+    """Variables whose placeholders in URL and body are filled in when it is sent (`placeholders.py`)."""
     hints: Mapping[str, Any] = field(default_factory=dict)
     depth: int = 0
     referrer: str | None = None
@@ -141,6 +157,7 @@ class Lease:
     barren: int = 0
     above: bytes | None = None
     known_run: int = 0
+    secrets: Sequence[str] | None = None
 
     @property
     def address(self) -> str:
@@ -158,6 +175,11 @@ def unique_key(
     parts = ["entity", entity] if entity is not None else ["url", url_key, method.upper(), (body or b"").hex()]
     text = "\x1f".join([kind, str(edition), *parts])
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def secrets_of(stored: Mapping[str, Any]) -> tuple[str, ...]:
+    """The variables that headers as the frontier keeps them name."""
+    return tuple(value["secret"] for value in stored.values() if isinstance(value, dict))
 
 
 def stored_headers(headers: Headers) -> dict[str, Any]:

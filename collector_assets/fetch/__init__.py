@@ -6,7 +6,7 @@ left. An error of our own is a `NoResponse` too; a fetcher raises nothing but ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
@@ -30,8 +30,12 @@ class FetchRequest:
     headers: Mapping[str, str | Secret] = field(default_factory=dict)
     """Added to the fetcher's own; those that say who we are or frame the message cannot be replaced."""
     body: bytes | None = None
+    secrets: Sequence[str] = ()
+    """Variables whose placeholders in `url` and `body` are filled in; in the answer they are masked again."""
     cookies: str = ""
-    """Cookies of this chain of redirects, added to a Cookie header of the source; never kept."""
+    """Cookies of a session and of this chain of redirects, added to a Cookie header of the source; never kept."""
+    authorization: str = ""
+    """Credentials of a session, in place of a header of the source; never kept."""
     connect_s: float
     """Until a connection stands, with TLS."""
     read_s: float
@@ -44,7 +48,10 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """An answer, as received: headers raw, body without transfer coding but still content-encoded."""
+    """An answer, as received: headers raw, body without transfer coding but still content-encoded.
+
+    What it repeats of the request's secrets is masked; a body in which there was one is not content-encoded any more.
+    """
 
     outcome: Outcome
     reason: str

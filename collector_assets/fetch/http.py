@@ -18,15 +18,16 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from collector_assets import cookies, outcome, urls
+from collector_assets import cookies, decoding, outcome, placeholders, urls
 from collector_assets.errors import DestinationRefused
 from collector_assets.fetch import FetchRequest, NoResponse, NotSent, Response, Truncated
 from collector_assets.fetch.connector import Attempt, Connector, PermissionOver, Resent, current
 from collector_assets.fetch.egress import Egress
 from collector_assets.fetch.names import NameUnresolved
 from collector_assets.outcome import Outcome
+from collector_assets.placeholders import Veil
 from collector_assets.request import Secret
-from collector_assets.spool import Body, Sink
+from collector_assets.spool import Body, Sink, whole
 
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 """What `decoding.py` can undo."""
@@ -34,6 +35,10 @@ MAX_HEADER_BYTES = 32_768
 """Of one header line; real sites exceed aiohttp's 8,190."""
 MAX_HEADERS = 256
 MAX_REASON = 300
+MOST_SEARCHED: Final = 32 * 2**20
+"""Decoded bytes of a body that is searched for the secrets of its request."""
+_ORIGINAL: Final = {b"content-encoding": b"X-Archive-Orig-Content-Encoding"}
+"""What is not true any more of a body in which something was masked."""
 
 _OURS = frozenset(
     (
@@ -98,9 +103,9 @@ class HttpFetcher:
     async def _exchange(self, request: FetchRequest, attempt: Attempt, secrets: _Secrets) -> Response:
         answer = await (self._session or self._open()).request(
             request.method,
-            URL(request.url, encoded=True),
-            headers=secrets.revealed(request.headers, request.cookies) if request.headers or request.cookies else None,
-            data=request.body,
+            URL(secrets.filled(request) if request.secrets else request.url, encoded=True),
+            headers=secrets.revealed(request) if request.headers or request.cookies or request.authorization else None,
+            data=secrets.filled_body(request) if request.secrets else request.body,
             allow_redirects=False,
             timeout=_timeout(request.connect_s, request.read_s, request.total_s),
         )
@@ -108,6 +113,7 @@ class HttpFetcher:
         fetched_at, ended_at = datetime.now(UTC), monotonic()
         version = answer.version
         what, reason = _judged(answer, body, request.method)
+        headers, content = secrets.veiled(answer.raw_headers, body.content)
         return Response(
             outcome=what,
             reason=secrets.shown(reason) if reason else "",
@@ -115,9 +121,9 @@ class HttpFetcher:
             final_url=request.url,
             http_version=f"{version.major}.{version.minor}" if version else "",
             status=answer.status,
-            status_text=answer.reason or "",
-            headers=answer.raw_headers,
-            body=body.content,
+            status_text=secrets.shown(answer.reason or "") if secrets.values else answer.reason or "",
+            headers=headers,
+            body=content,
             truncated=body.truncated,
             request_headers=secrets.masked(answer.request_info.headers),
             requested_at=attempt.requested_at,
@@ -154,31 +160,59 @@ class _SecretUnusable(Exception):
 
 
 class _Secrets:
-    """The secrets of one request: put into its headers when it is sent, and masked in everything that is kept."""
+    """The secrets of one request: put in their places when it is sent, and masked in everything that is kept."""
 
     def __init__(self) -> None:
+        self.values: list[tuple[str, str]] = []
+        """What is masked, and what stands for it."""
         self._by_header: dict[str, Secret | str] = {}
-        self._values: list[str] = []
+        self._in_text: dict[str, str] = {}
+        """Values by variable, of URL and body."""
 
-    def revealed(self, headers: Mapping[str, str | Secret], chain_cookies: str) -> dict[str, str]:
-        """The headers with their secrets' values, read now, and with the cookies of a chain of redirects."""
-        found = {name: self._value(name, value) for name, value in headers.items() if name.lower() not in _OURS}
-        if chain_cookies:
+    def filled(self, request: FetchRequest) -> str:
+        """The URL with the values of its secrets, read now."""
+        for name in request.secrets:
+            where = "the query" if placeholders.placeholder(name) in request.url else "the body"
+            self._in_text[name] = self._read(Secret(name), where)
+        return placeholders.filled(request.url, self._in_text)
+
+    def filled_body(self, request: FetchRequest) -> bytes | None:
+        """The body with the same values; it is longer or shorter than what is kept, and so is its length as kept."""
+        if request.body is None:
+            return None
+        self._by_header["content-length"] = str(len(request.body))
+        return placeholders.filled(request.body.decode("latin-1"), self._in_text).encode("latin-1")
+
+    def revealed(self, request: FetchRequest) -> dict[str, str]:
+        """The headers with their secrets' values, read now, and with what a session and a chain of redirects add."""
+        found = {name: self._value(name, value) for name, value in request.headers.items() if name.lower() not in _OURS}
+        if request.cookies:
             own = [found.pop(name) for name in list(found) if name.lower() == "cookie"]
-            found["Cookie"] = cookies.joined("; ".join(own), chain_cookies)
+            found["Cookie"] = cookies.joined("; ".join(own), request.cookies)
             self._by_header["cookie"] = "{cookies}"
+        if request.authorization:
+            found = {name: value for name, value in found.items() if name.lower() != "authorization"}
+            found["Authorization"] = request.authorization
+            scheme, _, credentials = request.authorization.partition(" ")
+            self._by_header["authorization"] = f"{scheme} {{credentials}}"
+            self.values.append((credentials, "{credentials}"))
         return found
 
     def _value(self, name: str, value: str | Secret) -> str:
         if isinstance(value, str):
             return value
-        revealed = value.read()
-        if revealed is None:
-            raise _SecretUnusable(f"header {name}: {value.name} is not set in the environment")
+        revealed = self._read(value, f"header {name}")
         if _CONTROL.search(revealed):
             raise _SecretUnusable(f"header {name}: {value.name} holds a line break or another control character")
         self._by_header[name.lower()] = value
-        self._values += [revealed, revealed.removeprefix(value.prefix)]
+        return revealed
+
+    def _read(self, secret: Secret, where: str) -> str:
+        revealed = secret.read()
+        if revealed is None:
+            raise _SecretUnusable(f"{where}: {secret.name} is not set in the environment")
+        shown = placeholders.placeholder(secret.name)
+        self.values += [(revealed, secret.prefix + shown), (revealed.removeprefix(secret.prefix), shown)]
         return revealed
 
     def masked(self, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -187,10 +221,29 @@ class _Secrets:
             return tuple(headers.items())
         return tuple((name, str(self._by_header.get(name.lower(), value))) for name, value in headers.items())
 
+    def veiled(
+        self, headers: tuple[tuple[bytes, bytes], ...], body: Body
+    ) -> tuple[tuple[tuple[bytes, bytes], ...], Body]:
+        """Headers and body of the answer, without what they repeat of the secrets; mostly as they are."""
+        if not self.values:
+            return headers, body
+        veil = Veil(self.values)
+        shown = tuple((name, veil.raw(value)) for name, value in headers)
+        if not isinstance(body, bytes):  # too large to be searched for a word
+            return shown, body
+        coding = b", ".join(value for name, value in headers if name.lower() == b"content-encoding").decode("latin-1")
+        try:
+            plain = whole(decoding.decode(body, coding, limit=MOST_SEARCHED).body) if coding else body
+        except decoding.DecodingError:
+            return shown, body
+        hidden = veil.raw(plain)
+        if hidden is plain:
+            return shown, body
+        return tuple((_ORIGINAL.get(name.lower(), name), value) for name, value in shown), hidden
+
     def shown(self, reason: str) -> str:
         """The reason on one short line, without secrets."""
-        for value in self._values:
-            reason = reason.replace(value, "{secret}")
+        reason = Veil(self.values).text(reason) if self.values else reason
         return " ".join(_CONTROL.sub(" ", reason).split())[:MAX_REASON]
 
 

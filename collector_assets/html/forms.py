@@ -11,20 +11,18 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote_plus
 
 from selectolax.lexbor import LexborNode
 
-from collector_assets import charset, urls
+from collector_assets import charset, queries, urls
 from collector_assets.html.elements import one
 from collector_assets.page import Page
 from collector_assets.record import Unreadable
-from collector_assets.request import Link
+from collector_assets.request import URLENCODED, Link, Secret
 
-Value = str | Sequence[str] | None
-"""What a field is set to: a text, several choices, or None to leave it out."""
+Value = str | Secret | Sequence[str] | None
+"""What a field is set to: a text, a secret, several choices, or None to leave it out."""
 
-URLENCODED: Final = "application/x-www-form-urlencoded"
 MULTIPART: Final = "multipart/form-data"
 _ENCTYPES: Final = frozenset({URLENCODED, MULTIPART, "text/plain"})
 _BUTTONS: Final = frozenset({"submit", "image", "button", "reset"})
@@ -191,7 +189,7 @@ def _named_charset(field: _Field, encoding: str) -> _Field:
     return _Field(name=field.name, entries=(encoding,)) if field.name.lower() == "_charset_" else field
 
 
-def _filled(fields: Sequence[_Field], values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+def _filled(fields: Sequence[_Field], values: Mapping[str, Value]) -> Iterator[tuple[str, str | Secret]]:
     """(name, value) of everything that is sent, in the order of the page."""
     if unknown := values.keys() - {field.name for field in fields}:
         raise Unreadable("missing", f"the form has no field {min(unknown)!r}; a script's fields are given by extra")
@@ -200,7 +198,7 @@ def _filled(fields: Sequence[_Field], values: Mapping[str, Value]) -> Iterator[t
     given: set[str] = set()
     for field in fields:
         if field.name not in values:
-            entries: Iterable[str] = field.entries
+            entries: Iterable[str | Secret] = field.entries
         elif field.choices is not None:
             entries = [each for each in _listed(values[field.name]) if each in field.choices]
         else:  # several values of a free field go where its first stands
@@ -209,13 +207,13 @@ def _filled(fields: Sequence[_Field], values: Mapping[str, Value]) -> Iterator[t
         yield from ((field.name, entry) for entry in entries)
 
 
-def _listed(value: Value) -> Sequence[str]:
+def _listed(value: Value) -> Sequence[str | Secret]:
     if value is None:
         return ()
-    return (value,) if isinstance(value, str) else value
+    return (value,) if isinstance(value, str | Secret) else value
 
 
-def _check_choice(name: str, wanted: Sequence[str], fields: Sequence[_Field]) -> None:
+def _check_choice(name: str, wanted: Sequence[str | Secret], fields: Sequence[_Field]) -> None:
     if any(field.choices is None for field in fields):
         return
     offered = [choice for field in fields for choice in field.choices or ()]
@@ -244,7 +242,7 @@ def _link(
     page: Page,
     node: LexborNode,
     button: LexborNode | None,
-    entries: Sequence[tuple[str, str]],
+    entries: Sequence[tuple[str, str | Secret]],
     encoding: str,
     link: dict[str, Any],
 ) -> Link:
@@ -252,14 +250,37 @@ def _link(
     if method == "dialog":
         raise Unreadable("malformed", "the form closes a dialog and sends nothing")
     target = _target(page, _setting("action", node, button))
-    pairs = [(_crlf(name), _crlf(value)) for name, value in entries]
+    said = _setting("enctype", node, button).strip().lower()
+    enctype = said if said in _ENCTYPES else URLENCODED
+    address = target.partition("#")[0]
+    bare = address.partition("?")[0]
+    pairs = [(_crlf(name), _crlf(value)) for name, value in entries if isinstance(value, str)]
+    if len(pairs) < len(entries):
+        return _secret_link(address if method == "post" else bare, method, enctype, entries, encoding, link)
     if method != "post":
-        bare, _, _ = target.partition("#")[0].partition("?")
         return Link(f"{bare}?{_urlencoded(pairs, encoding).decode('ascii')}", **link)
-    enctype = _setting("enctype", node, button).strip().lower()
-    content_type, body = _body(enctype if enctype in _ENCTYPES else URLENCODED, pairs, encoding)
+    content_type, body = _body(enctype, pairs, encoding)
     headers = {"Content-Type": content_type, **link.pop("headers", {})}
-    return Link(target.partition("#")[0], method="POST", body=body, headers=headers, **link)
+    return Link(address, method="POST", body=body, headers=headers, **link)
+
+
+def _secret_link(
+    address: str,
+    method: str,
+    enctype: str,
+    entries: Sequence[tuple[str, str | Secret]],
+    encoding: str,
+    link: dict[str, Any],
+) -> Link:
+    """With secrets in it: they are put in their places when it is sent, in UTF-8, so nothing here may need another."""
+    pairs = [(_crlf(name), _crlf(value) if isinstance(value, str) else value) for name, value in entries]
+    if method != "post":
+        return Link(address, query=pairs, **link)
+    if enctype != URLENCODED:
+        raise Unreadable("malformed", f"a form sent as {enctype} cannot carry a Secret")
+    if encoding != "utf-8" and not all(part.isascii() for pair in pairs for part in pair if isinstance(part, str)):
+        raise Unreadable("malformed", f"a form in {encoding} cannot carry a Secret beside texts beyond ASCII")
+    return Link(address, method="POST", body=pairs, **link)
 
 
 def _target(page: Page, action: str) -> str:
@@ -279,11 +300,7 @@ def _crlf(text: str) -> str:
 def _urlencoded(pairs: Sequence[tuple[str, str]], encoding: str) -> bytes:
     """WHATWG URL, "application/x-www-form-urlencoded serializing"."""
     coded = ((charset.encode(name, encoding), charset.encode(value, encoding)) for name, value in pairs)
-    return "&".join(f"{_percent(name)}={_percent(value)}" for name, value in coded).encode("ascii")
-
-
-def _percent(raw: bytes) -> str:
-    return quote_plus(raw, safe="*").replace("~", "%7E")
+    return "&".join(f"{queries.form_coded(name)}={queries.form_coded(value)}" for name, value in coded).encode("ascii")
 
 
 def _body(enctype: str, pairs: Sequence[tuple[str, str]], encoding: str) -> tuple[str, bytes]:

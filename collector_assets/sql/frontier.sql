@@ -21,8 +21,8 @@ WITH given AS (
         %(unique_keys)s::bytea[], %(kinds)s::text[], %(lanes)s::text[], %(priorities)s::integer[], %(entities)s::text[],
         %(urls)s::text[], %(budget_keys)s::text[], %(methods)s::text[], %(bodies)s::bytea[], %(headers)s::jsonb[],
         %(hints)s::jsonb[], %(depths)s::integer[], %(referrers)s::text[], %(barren)s::integer[], %(above)s::bytea[],
-        %(known_runs)s::integer[], %(known)s::boolean[]
-    ) WITH ORDINALITY AS g (unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints, depth, referrer, barren, above, known_run, is_known, place)
+        %(known_runs)s::integer[], %(known)s::boolean[], %(secrets)s::jsonb[]
+    ) WITH ORDINALITY AS g (unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints, depth, referrer, barren, above, known_run, is_known, secrets, place)
     ORDER BY g.unique_key, g.place
 ), fresh AS MATERIALIZED (
     SELECT g.* FROM given AS g
@@ -32,9 +32,9 @@ WITH given AS (
 ), added AS (
     INSERT INTO requests (
         source, window_start, unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints,
-        depth, referrer, barren, above, known_run, state, outcome, finished_at, edition, max_attempts)
+        secrets, depth, referrer, barren, above, known_run, state, outcome, finished_at, edition, max_attempts)
     SELECT %(source)s, %(window_start)s, unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints,
-        depth, referrer, barren, above, known_run, CASE WHEN is_known THEN 'skipped' ELSE 'candidate' END,
+        secrets, depth, referrer, barren, above, known_run, CASE WHEN is_known THEN 'skipped' ELSE 'candidate' END,
         CASE WHEN is_known THEN 'known' END, CASE WHEN is_known THEN clock_timestamp() END, %(edition)s, %(max_attempts)s
     FROM fresh ORDER BY place LIMIT %(room)s
     ON CONFLICT (source, window_start, unique_key) DO NOTHING
@@ -157,7 +157,7 @@ UPDATE requests AS r SET
     leased_until = coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease)s
 WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.state IS NOT DISTINCT FROM 'queued'
 RETURNING r.request_id, r.fence, r.attempts AS attempt, r.max_attempts, r.snoozes, r.kind, r.lane, r.url, r.budget_key, r.method, r.body,
-    r.headers, r.hints, r.entity, r.depth, r.referrer, r.leased_until, r.chain, r.barren, r.above, r.known_run;
+    r.headers, r.hints, r.entity, r.depth, r.referrer, r.leased_until, r.chain, r.barren, r.above, r.known_run, r.secrets;
 
 -- name: write_turns
 -- Where the round robins of a window stand.

@@ -34,6 +34,7 @@ VALUES: dict[str, dict[str, Any]] = {
         "barren": [0],
         "known": [False],
         "known_runs": [0],
+        "secrets": [None],
         "edition": 1,
         "max_attempts": 3,
         "room": 10,

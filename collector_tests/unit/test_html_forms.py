@@ -10,7 +10,7 @@ import pytest
 from collector_assets import html
 from collector_assets.cases import page
 from collector_assets.record import Unreadable
-from collector_assets.request import Link
+from collector_assets.request import Link, Secret
 
 SEARCH = """
 <form id=f action="/find?old=1#x" method=post>
@@ -33,6 +33,7 @@ line2</textarea>
 
 
 def sent(link: Link) -> list[tuple[str, str]]:
+    assert link.body is None or isinstance(link.body, bytes)
     query = link.body.decode() if link.body else link.url.partition("?")[2]
     return parse_qsl(query, keep_blank_values=True)
 
@@ -45,7 +46,7 @@ def test_everything_is_sent_that_a_browser_would_send() -> None:
         ("__VIEWSTATE", "a+b/c= &é"), ("q", "x"), ("c", "1"), ("d", "on"), ("r", "a"), ("s", "2"), ("m", "1"),
         ("m", "2"), ("e", "3"), ("t", "line1\r\nline2"), ("legend", "1"), ("up", ""), ("go", "Go"), ("outside", "o"),
     ]  # fmt: skip
-    assert link.body is not None
+    assert isinstance(link.body, bytes)
     assert link.body.startswith(b"__VIEWSTATE=a%2Bb%2Fc%3D+%26%C3%A9&q=x&")
 
 
@@ -134,3 +135,17 @@ def test_multipart_has_a_boundary_of_its_content() -> None:
 def test_plain_text_form() -> None:
     link = html.form(page("<form method=post enctype=text/plain><input name=a value='b c'></form>"), "form")
     assert (link.body, link.headers) == (b"a=b c\r\n", {"Content-Type": "text/plain"})
+
+
+def test_a_secret_stays_one_until_the_form_is_sent() -> None:
+    link = html.form(page(SEARCH), "#f", {"q": Secret("WORD")})
+    assert isinstance(link.body, list)
+    assert ("q", Secret("WORD")) in link.body
+    assert html.form(page("<form id=f><input name=q>"), "#f", {"q": Secret("WORD")}).query == [("q", Secret("WORD"))]
+
+
+def test_a_secret_goes_into_no_form_that_is_not_urlencoded() -> None:
+    with pytest.raises(Unreadable, match="cannot carry a Secret"):
+        html.form(
+            page("<form id=f method=post enctype=multipart/form-data><input name=q>"), "#f", {"q": Secret("WORD")}
+        )
