@@ -1,6 +1,6 @@
 """Cases of a source: stored pages, and what must come of them. To add a case is to add a folder.
 
-    <case>/page.html or body.json   the bytes as received
+    <case>/page.html or body.*      the bytes as received (body.json, body.csv …)
            page.json                url, kind and whatever else is known of it (headers, hints, fetched_at, window …)
            links.json               what discover yields: [url, kind, lane]
            records.json             the rows that pass, as they are stored ([type, row] where there are several types)
@@ -54,10 +54,11 @@ def page_of(case: Path, source: Source) -> Page:
     """The stored page of a case of a source; `ConfigurationError` when the folder is none."""
     try:
         facts = json.loads((case / FACTS).read_text("utf-8"))
-        body = next(path for path in (case / "page.html", case / "body.json") if path.exists())
-    except (OSError, ValueError, StopIteration) as error:
-        problem = f"is no case: {error or 'neither page.html nor body.json'}"
-        raise ConfigurationError(str(case), problem, "It needs page.json, and page.html or body.json") from error
+        (body,) = [*case.glob("page.html"), *case.glob("body.*")]
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            str(case), f"is no case: {error}", "It needs page.json, and page.html or body.*"
+        ) from error
     if "fetched_at" in facts:
         facts["fetched_at"] = datetime.fromisoformat(facts["fetched_at"])
     if "window" in facts:
@@ -138,8 +139,7 @@ def expect(case: Path, found: Mapping[str, Any]) -> tuple[str, ...]:
 def write(case: Path, stored: Page) -> None:
     """Make a case of a page; what must come of it is still to be said (`accept`)."""
     case.mkdir(parents=True)
-    is_json = "json" in stored.headers.get("content-type", "")
-    (case / ("body.json" if is_json else "page.html")).write_bytes(stored.body)
+    (case / _file(stored)).write_bytes(stored.body)
     window = stored.window
     facts = {
         "url": stored.url, "final_url": stored.final_url, "kind": stored.kind,
@@ -148,6 +148,12 @@ def write(case: Path, stored: Page) -> None:
         "window": {"key": window.key, "start": window.start.isoformat(), "end": window.end.isoformat()},
     }  # fmt: skip
     (case / FACTS).write_text(_shown(facts), "utf-8")
+
+
+def _file(stored: Page) -> str:
+    """What a page's bytes are called, so that an editor knows what they are."""
+    said = stored.headers.get("content-type", "")
+    return next((f"body.{name}" for name in ("json", "csv") if name in said), "page.html")
 
 
 def _expected(case: Path) -> dict[str, Any]:

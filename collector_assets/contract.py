@@ -52,7 +52,7 @@ OUR_HEADERS = frozenset({"user-agent", "host", "connection", "content-length", "
 """What the fetcher says itself: who we are, and how the message is framed."""
 
 Discover = Callable[[Page], Iterable[Link]]
-Extract = Callable[[Page], Iterable["Mapping[str, Any] | Record"]]
+Extract = Callable[[Page], Iterable["Mapping[str, Any] | Record | Unreadable"]]
 Combine = Callable[[str, list[Any]], Mapping[str, Any]]
 SoftGone = Callable[[Page], bool]
 Start = Callable[[Window, Mapping[str, Any]], Iterable[Link]]

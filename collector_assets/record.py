@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +15,8 @@ class Record:
 
     type: str
     """One of the source's `records`."""
-    values: Mapping[str, Any]
-    """The row, by column."""
+    values: Any
+    """The row, a mapping by column; or why it could not be read: `Record("filing", attempt(filing_of, row))`."""
 
 
 class Unreadable(ValueError):
@@ -34,7 +33,7 @@ class Unreadable(ValueError):
         value; missing: not there."""
 
 
-def attempt(read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Unreadable:
+def attempt(read: Callable[..., T], *args: Any, **kwargs: Any) -> T | Unreadable:
     """What `read` returns; where the page is to blame that it fails (ValueError, LookupError), the reason instead.
 
         yield {"sku": sku, "price": attempt(normalize.price, text, decimal=",")}     # one value

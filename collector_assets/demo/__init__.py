@@ -13,7 +13,8 @@ its port:
 
 On every host: `/items/<name>.json` and `/candidates.json` (the lab, `lab.py`; by custom asked for on lab.localhost),
 `/misbehave/<name>[/<argument>]` (`misbehave.py`), `/echo` (the request as it arrived), `/robots.txt`, `/sitemap.xml`,
-`/gazette/YYYY/MM/DD.json` (`gazette.py`).
+`/gazette/YYYY/MM/DD.json` (`gazette.py`), `/register/…` (`register.py`), `/api/filings` (`api.py`), `/downloads/…`
+(`downloads.py`).
 """
 
 from .arrivals import Arrival, Violation

@@ -17,7 +17,7 @@ from html import escape
 from typing import Protocol
 from urllib.parse import quote
 
-from . import sitemaps
+from . import api, sitemaps
 from .reply import Reply, gzipped, json_reply, reply, status_line, wire
 from .request import Request
 
@@ -383,6 +383,11 @@ async def stuck_listing(exchange: Exchange, argument: str) -> None:
     exchange.respond(reply(f'<ul>{items}</ul><a href="?page={at + 1}">next</a>', content_type=_UTF8))
 
 
+async def expire_cursors(exchange: Exchange, argument: str) -> None:
+    """expire_cursors[/status=410]: whatever cursor the API gave out is dead from here on; says so where it is used."""
+    exchange.respond(api.expired(int(argument or 410)) if api.has_cursor(exchange.request) else None)
+
+
 def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
@@ -415,6 +420,7 @@ _ALL: tuple[Misbehaviour, ...] = (
     close_after,
     extra_bytes, unmodified, no_validators, say, sitemap_chain, sitemap_of,
     location, cookie_wall, cookie_trip, echo, calendar, echoed_query, stuck_listing,
+    expire_cursors,
 )  # fmt: skip
 TABLE: dict[str, Misbehaviour] = {each.__name__: each for each in _ALL}
 

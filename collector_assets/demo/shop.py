@@ -66,6 +66,11 @@ class Shop:
         for each in self._books:
             yield f"/catalogue/{each.slug}/index.html", _modified_in(each.changed_in)
 
+    @property
+    def catalogue(self) -> Sequence[Book]:
+        """Every book, by number."""
+        return self._books
+
     def warm(self) -> None:
         """Render every page now, so that no request pays for it."""
         for path in self.paths():

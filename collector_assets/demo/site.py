@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict
 from urllib.parse import unquote
 
-from . import gazette, lab, markup, sitemaps
+from . import api, downloads, gazette, lab, markup, register, sitemaps
 from .connection import Connection
 from .log import ArrivalLog
 from .misbehave import TABLE
@@ -112,11 +112,21 @@ class Site:
             return sitemaps.answer(request, self._shop(request.headers.host)) or _NOT_FOUND
         if path.startswith("/gazette/"):
             return gazette.answer(path) or _NOT_FOUND
+        if path.startswith("/register/"):
+            return register.answer(request) or _NOT_FOUND
+        if path.startswith("/api/"):
+            return api.answer(request, expiries=self._expiries(request.headers.host)) or _NOT_FOUND
+        if path.startswith("/downloads/"):
+            return downloads.answer(path, self._shop(request.headers.host)) or _NOT_FOUND
         if path == "/echo":
             return _echo(request)
         if path.startswith("/items/") or path == "/candidates.json":
             return lab.answer(path, earlier=self.earlier("lab", request)) or _NOT_FOUND
         return _NOT_FOUND
+
+    def _expiries(self, host: str) -> int:
+        """How often the cursors of a host's API were made to expire since the reset."""
+        return sum(n for (what, at, _), n in self._visits.items() if (what, at) == ("expire_cursors", host))
 
     def _set(self, config: Config) -> None:
         self._config = config

@@ -353,3 +353,8 @@ def test_echoed_query_escapes_once_more(site: DemoSite) -> None:
 def test_stuck_listing_repeats_its_last_items(site: DemoSite) -> None:
     assert "/item/2-0" in body(site, "/misbehave/stuck_listing/2?page=9")
     assert "?page=10" in body(site, "/misbehave/stuck_listing/2?page=9")
+
+
+def test_expire_cursors_leaves_what_has_no_cursor_as_usual(site: DemoSite) -> None:
+    """On the API it ends what was given out (`test_demo_site.py`); elsewhere nothing happens."""
+    assert parts(raw(site, "/misbehave/expire_cursors")[0])[0] == 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -338,3 +339,65 @@ def test_the_gazette_shows_each_day_alike_and_none_to_come(site: DemoSite) -> No
     assert parts(raw(site, "/gazette/2020/02/29.json")[0])[2] == first[2]
     for path in ("/gazette/2999/01/01.json", "/gazette/2021/02/29.json", "/gazette/today.json"):
         assert parts(raw(site, path)[0])[0] == 404
+
+
+def test_the_register_shows_a_company_on_three_pages(site: DemoSite) -> None:
+    status, headers, body = _get(site, "/register/index.html", host="register.localhost")
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert body.count(b'<li class="company"') == 24
+    for page, holds in (("index", b'<table id="filings">'), ("contact", b"High Street"), ("figures", b"Turnover")):
+        assert holds in _get(site, f"/register/C0007/{page}.html")[2]
+    for path in ("/register/C0025/index.html", "/register/C0007/other.html", "/register/"):
+        assert _get(site, path)[0] == 404
+
+
+def _posted(site: DemoSite, body: str) -> tuple[int, bytes]:
+    text = (
+        f"POST /register/search.html HTTP/1.1\r\nHost: r.localhost\r\nConnection: close\r\nContent-Length: {len(body)}"
+    )
+    with connected(site) as connection:
+        connection.sendall(f"{text}\r\n\r\n{body}".encode())
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    status, _, page = parts(answer)
+    return status, page
+
+
+def test_a_search_without_what_its_form_hides_is_refused(site: DemoSite) -> None:
+    form = _get(site, "/register/search.html")[2].decode()
+    hidden = re.findall(r'name="(\w+)" value="([^"]*)"', form)
+    assert [name for name, _ in hidden] == ["view", "page", "token", "go"]
+    status, page = _posted(site, "&".join(f"{name}={value}" for name, value in hidden) + "&town=Ayr")
+    assert (status, page.count(b'<li class="company"'), b'<form id="more"' in page) == (200, 5, True)
+    for body in ("town=Ayr", "town=Ayr&view=list&page=2&token=" + hidden[2][1], "town=Ayr&view=list&page=x"):
+        assert _posted(site, body)[0] == 400
+
+
+def test_the_api_leads_from_cursor_to_cursor_until_they_expire(site: DemoSite) -> None:
+    def asked(query: str) -> tuple[int, dict[str, Any]]:
+        status, _, body = _get(site, f"/api/filings{query}", host="api.localhost")
+        return status, json.loads(body)
+
+    first, seen = asked("?limit=50")[1], asked("?limit=50")[1]["filings"]
+    second = asked(f"?limit=50&cursor={first['next']}")[1]
+    numbers = [filing["number"] for filing in [*seen, *second["filings"]]]
+    assert (len(numbers), len(set(numbers)), second["next"]) == (72, 72, None)
+    site.misbehave("expire_cursors", prefix="/api/", times=1)
+    assert asked(f"?limit=50&cursor={first['next']}") == (410, {"error": "cursor_expired"})
+    assert asked(f"?limit=50&cursor={first['next']}")[0] == 410, "for good"
+    assert asked(f"?limit=50&cursor={asked('?limit=50')[1]['next']}")[0] == 200
+    for query, status in (("?cursor=rubbish", 410), ("?limit=0", 400), ("?limit=many", 400)):
+        assert asked(query)[0] == status
+    site.behave()
+    site.misbehave("expire_cursors", prefix="/api/", arg="200", every=2, times=1)
+    assert asked(f"?cursor={asked('')[1]['next']}") == (200, {"error": "cursor_expired"})
+    assert asked(f"?cursor={asked('')[1]['next']}")[1]["filings"]
+
+
+def test_prices_are_a_csv_with_commas_in_windows_1252(site: DemoSite) -> None:
+    assert b'href="prices.csv"' in _get(site, "/downloads/index.html")[2]
+    _, headers, body = _get(site, "/downloads/prices.csv")
+    assert headers["content-type"] == "text/csv; charset=windows-1252"
+    lines = body.decode("cp1252").split("\r\n")
+    assert lines[0] == "UPC;Title;Category;Price;In stock"
+    assert len(lines) == 1 + 60 + 1
+    assert any("é" in line or "ñ" in line or "–" in line for line in lines)

@@ -443,4 +443,4 @@ def test_attempt_takes_what_the_page_is_to_blame_for_and_nothing_else() -> None:
     assert missing.check == "missing"
     assert attempt(str, missing) is missing
     with pytest.raises(TypeError):
-        attempt(len, 5)  # pyright: ignore[reportArgumentType]
+        attempt(len, 5)
