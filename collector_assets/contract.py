@@ -146,12 +146,19 @@ class Expect(Refusing):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Retention(Refusing):
-    """How long things are kept. Enforced by the use case `retain` (a later release); until then everything is kept."""
+    """How long things are kept after their window ended; `collector retain` discards what is older."""
 
-    raw_pages: timedelta = Field(default=FOREVER, gt=timedelta(0), description="WARC bytes and page rows")
-    requests: timedelta = Field(default=FOREVER, gt=timedelta(0), description="rows of the frontier")
+    raw_pages: timedelta = Field(
+        default=FOREVER,
+        ge=days(1),
+        description="WARC files and rows of pages, also since they were fetched; bytes that newer pages did not change "
+        "from are kept with those",
+    )
+    requests: timedelta = Field(default=FOREVER, gt=timedelta(0), description="rows of the frontier (a later release)")
     rejects: timedelta = Field(default=FOREVER, gt=timedelta(0), description="quarantine")
-    history: timedelta = Field(default=FOREVER, gt=timedelta(0), description="observations")
+    history: timedelta = Field(
+        default=FOREVER, gt=timedelta(0), description="observations; what `latest` stands on is kept"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -874,6 +881,7 @@ def _check_built(source: Source) -> None:
     """Refuse what a later issue brings to life, by name."""
     later = {
         "session": source.session is not None,
+        "retention.requests": source.retention.requests != FOREVER,
     }  # fmt: skip
     for field, is_used in later.items():
         if is_used:

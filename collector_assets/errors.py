@@ -18,6 +18,7 @@
     │   ├── RobotsRefused          the robots.txt forbids it, or cannot be had
     │   ├── LateRefused            the window is over and the source says late="refuse"
     │   ├── OriginHalted           what is left to fetch is for origins that refused us
+    │   ├── PagesDiscarded         stored pages are gone, and what was read from them would be lost
     │   ├── ReplayRefused          named requests did not fail in fetching
     │   └── VerdictRefused         the window's newest verdict is not a pass
     ├── Unavailable              may work again by itself; a retry makes sense
@@ -150,6 +151,10 @@ class OriginHalted(Refused):
         fix = f"clear it up with the site, then {resume} (in the UI the job `resume_origin`), and materialize again"
         super().__init__(f"{where}: {problem}. {fix[0].upper()}{fix[1:]}")
         self.origins = tuple(origins)
+
+
+class PagesDiscarded(Refused):
+    """Pages of the window were discarded by retention: reading it again would lose what was read from them."""
 
 
 class ReplayRefused(Refused):

@@ -654,6 +654,13 @@ def due(
     return Due(by_key=dict(by_key), next_due_in=next_due_in, to_fetch=to_fetch, halted=halted)
 
 
+def in_use(connection: Connection, source: str, window_start: datetime) -> str:
+    """Why the window's pages are needed as they are; empty when they are not."""
+    row: Any = connection.execute(SQL["is_in_use"], {"source": source, "window_start": window_start}).fetchone()
+    is_held, is_unread = row
+    return "a worker holds requests of it" if is_held else "pages of it are not read yet" if is_unread else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldUp:
     """What waits for a halted origin."""

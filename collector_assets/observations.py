@@ -60,3 +60,17 @@ def preview(
 def rows(connection: Connection, source: str, record_type: str, *, at_once: int) -> Iterator[list[tuple[Any, ...]]]:
     """Every observation that counts, oldest window first: the values as JSON text, then ours in the order of `OURS`."""
     return stream(connection, SQL["read_history"], {"source": source, "record_type": record_type}, at_once=at_once)
+
+
+def has_lost_pages(connection: Connection, source: str, window_start: datetime) -> bool:
+    """Whether a page of an observation that counts is discarded: reading the window again would lose it."""
+    values = {"source": source, "window_start": window_start}
+    row: Any = connection.execute(SQL["has_lost_pages"], values).fetchone()
+    return bool(row[0])
+
+
+def delete_history(connection: Connection, source: str, *, before: datetime, is_dry: bool) -> int:
+    """Delete the observations of windows that ended before, or only count them; what `latest` stands on stays."""
+    values = {"source": source, "before": before, "is_dry": is_dry}
+    row: Any = connection.execute(SQL["delete_history"], values).fetchone()
+    return int(row[0])

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from psycopg.rows import dict_row
+from psycopg.errors import ForeignKeyViolation
+from psycopg.rows import class_row, dict_row
 
 from collector_assets import decoding
 from collector_assets.contract import Source
@@ -325,3 +326,38 @@ def _columns(rows: Sequence[NewPage]) -> dict[str, list[Any]]:
         "revisit_window": [row.revisit_window for row in rows],
         "robots_rule": [row.robots_rule and clean_text(row.robots_rule) for row in rows],
     }
+
+
+# --- Discarding ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowFile:
+    """A WARC file as the pages of one window know it."""
+
+    file: str
+    pages: int
+    bytes: int
+    """Of these pages' records."""
+    newest_at: datetime
+    """When the newest of them was fetched."""
+    is_needed: bool
+    """A page that is kept is unchanged since one of them."""
+
+
+def files(connection: Connection, source: str, window_start: datetime, *, before: datetime) -> list[WindowFile]:
+    """The files of a window's pages; what was fetched `before`, in a window that ended before it, needs no bytes."""
+    values = {"source": source, "window_start": window_start, "before": before}
+    with connection.cursor(row_factory=class_row(WindowFile)) as cursor:
+        return cursor.execute(SQL["window_files"], values).fetchall()
+
+
+def discard(connection: Connection, source: str, window_start: datetime, file: str) -> int | None:
+    """Delete the rows of a file and how many they were; nothing, and None, while a page needs bytes that are there."""
+    values = {"source": source, "window_start": window_start, "file": file}
+    try:
+        with connection.transaction():  # a savepoint: a refusal ends nothing else
+            row: Any = connection.execute(SQL["discard_pages"], values).fetchone()
+    except ForeignKeyViolation:
+        return None
+    return int(row[0])

@@ -17,6 +17,7 @@ from collector_assets import frontier, garbage, observations, pages, readings, r
 from collector_assets.archive import Archive
 from collector_assets.contract import Expect, Source
 from collector_assets.database import Connection, Database
+from collector_assets.errors import PagesDiscarded
 from collector_assets.extraction import Extraction
 from collector_assets.extraction_pool import Discarded, Helpers, Job, read_all
 from collector_assets.observations import Replaced
@@ -91,10 +92,12 @@ def run(
     `locator` is how another process finds the source (`registry.Loaded.locator`); without it all reading stays here.
     `processes` counts this one; None means one per core, once the reading is long enough. `helpers` were started ahead
     (`Ahead`) and are ended here. `progress(pages, of pages)`.
-    Raises `UnknownWindow`; `ContractError` for a schema that no row can answer; `Unavailable` when helpers keep dying.
+    Raises `UnknownWindow`; `PagesDiscarded` when records of it could not be read again; `ContractError` for a schema
+    that no row can answer; `Unavailable` when helpers keep dying.
     """
     extraction = Extraction(source=source, archive=archive, window=window.window)
     with garbage.collected_rarely(), closing(database.connect(autocommit=True)) as connection:
+        _require_pages(connection, window)
         staging.create(connection)
         clock, phases = time.perf_counter, {}
         started = clock()
@@ -250,6 +253,7 @@ def _settle(connection: Connection, source: Source, window: WindowRow) -> dict[s
     staging.settle(connection)
     with connection.transaction():
         row = windows.lock(connection, source.name, start)
+        _require_pages(connection, row)  # some may have gone while the others were read
         totals = staging.totals(connection, **place, kinds=source.with_extract)
         readings.replace(connection, **place, version=version)
         replaced = observations.replace(connection, **place, version=version)
@@ -259,6 +263,14 @@ def _settle(connection: Connection, source: Source, window: WindowRow) -> dict[s
         verdicts.add(connection, **place, verdict=verdict)
         _count(connection, row, verdict)
         return _facts(connection, source, window, totals, replaced, verdict) | {"requests_moved": moved}
+
+
+def _require_pages(connection: Connection, row: WindowRow) -> None:
+    if row.discarded_at and observations.has_lost_pages(connection, row.source, row.window.start):
+        raise PagesDiscarded(
+            f"{row.source} {row.window.key}: pages were discarded on {row.discarded_at:%Y-%m-%d}, as the source's "
+            f"retention says; the records of extractor version {row.counted_version} stand, and cannot be read again"
+        )
 
 
 def _move_requests(connection: Connection, window: WindowRow) -> int:

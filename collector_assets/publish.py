@@ -94,16 +94,21 @@ def _mark_removed(connection: Connection, source: Source, row: WindowRow) -> tup
     Also why the window does not show everything, if so.
     """
     start = row.window.start
+    if row.discarded_at:  # what it said when all of its pages were there stands
+        return _mark(connection, source), "its pages are discarded"
     seen = removals.look(connection, source.name, start, listings=source.with_discover, trap=TRAP)
     unsettled = _unsettled(source, row, seen)
     removals.note_doubts(connection, source.name, start, is_settled=not unsettled)
     partial = unsettled or _partial(source) or seen.partial()
     windows.set_whole(connection, source.name, start, None if partial else seen.began_at)
-    marked = removals.mark(
+    return _mark(connection, source), partial
+
+
+def _mark(connection: Connection, source: Source) -> Marked:
+    return removals.mark(
         connection, source.name, is_full=source.coverage == "full", windows=source.removed_after,
         most=source.expect.max_removed_rate,
     )  # fmt: skip
-    return marked, partial
 
 
 def _unsettled(source: Source, row: WindowRow, seen: Look) -> str:

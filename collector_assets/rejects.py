@@ -53,3 +53,10 @@ def count(connection: Connection, source: str, window_start: datetime, version: 
     values = {"source": source, "window_start": window_start, "version": version}
     row: Any = connection.execute(SQL["count_rejects"], values).fetchone()
     return int(row[0])
+
+
+def delete(connection: Connection, source: str, *, before: datetime, is_dry: bool) -> int:
+    """Delete the rejects of windows that ended before, or only count them."""
+    values = {"source": source, "before": before, "is_dry": is_dry}
+    row: Any = connection.execute(SQL["delete_rejects"], values).fetchone()
+    return int(row[0])

@@ -41,6 +41,8 @@ class WindowRow:
     counted_version: str | None
     """The extractor version whose observations count (rule 17)."""
     published_at: datetime | None
+    discarded_at: datetime | None
+    """Pages of it were discarded, because they were older than the source keeps them."""
 
 
 def open_window(
@@ -147,6 +149,17 @@ def set_whole(connection: Connection, source: str, window_start: datetime, whole
     _change(connection, SQL["set_whole"], source, window_start, whole_at=whole_at)
 
 
+def ended(connection: Connection, source: str, *, before: datetime) -> list[WindowRow]:
+    """The windows that ended before and have pages, newest first."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return [_row(found) for found in cursor.execute(SQL["ended_windows"], {"source": source, "before": before})]
+
+
+def mark_discarded(connection: Connection, source: str, window_start: datetime) -> None:
+    """Note that pages of the window are discarded."""
+    _change(connection, SQL["mark_discarded"], source, window_start)
+
+
 def newest(connection: Connection, source: str) -> WindowRow | None:
     """The newest window that was opened."""
     return _one(connection, SQL["newest_window"], {"source": source})
@@ -179,6 +192,7 @@ def _row(found: dict[str, Any]) -> WindowRow:
         late_results=found["late_results"],
         counted_version=found["counted_version"],
         published_at=found["published_at"] and utc(found["published_at"]),
+        discarded_at=found["discarded_at"] and utc(found["discarded_at"]),
     )
 
 

@@ -71,6 +71,10 @@ class Archive(Protocol):
         """A file from its beginning, to be closed; `BrokenRecord` when it is not there."""
         ...
 
+    def discard(self, file: str) -> None:
+        """Remove a file for good; one that is not there is removed. `ArchiveUnwritable` when it cannot be."""
+        ...
+
     def holds(self, location: Location) -> bool:
         """Whether there is something at that place, cheaply: only `read` says that it is whole."""
         ...

@@ -91,6 +91,17 @@ class LocalArchive:
         except OSError as error:
             raise BrokenRecord(f"{file}: {error.strerror}") from error
 
+    def discard(self, file: str) -> None:
+        """Remove a file, durably; readers that have it open read on."""
+        require_inside(file)
+        path = self._root / file
+        try:
+            path.unlink(missing_ok=True)
+            if path.parent.is_dir():
+                sync_folder(path.parent)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
     def _open_anew(self, file: str) -> _Readable:
         require_inside(file)
         return _Readable(self._root / file)

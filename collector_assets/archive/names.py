@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Final
 
 from collector_assets.errors import BrokenRecord
 
+_OURS: Final = re.compile(r"(\d{8}T\d{6}\.\d{6})Z-\d+-[0-9a-f]{8}\.warc\.gz\Z")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]|\A\.")
 
 
@@ -29,6 +30,12 @@ def folder_of(source: str, window_key: str) -> PurePosixPath:
 def new_file(now: datetime) -> str:
     """A name that no other process takes."""
     return f"{now:%Y%m%dT%H%M%S.%fZ}-{os.getpid()}-{secrets.token_hex(4)}.warc.gz"
+
+
+def created_at(file: str) -> datetime | None:
+    """When a file of that name was begun; None for one that is not called as ours are."""
+    match = _OURS.match(PurePosixPath(file).name)
+    return datetime.strptime(match[1], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC) if match else None
 
 
 def require_inside(file: str) -> None:

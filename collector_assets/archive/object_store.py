@@ -129,6 +129,18 @@ class ObjectStoreArchive:
         names = sorted(path.removeprefix(f"{root}/") for path in found)
         return [name for name in names if ".warc" in PurePosixPath(name).name]
 
+    def discard(self, file: str) -> None:
+        """Remove an object."""
+        try:
+            self._store[0].rm_file(self._path(file))
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # noqa: BLE001  as above
+            raise ArchiveUnwritable(self._location, _said(error)) from None
+        with self._lock:
+            self._sizes.pop(file, None)
+            self._blocks.pop(file, None)
+
     def stream(self, file: str) -> BinaryIO:
         """A file from its beginning."""
         try:

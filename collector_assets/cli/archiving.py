@@ -1,4 +1,4 @@
-"""Commands about the archive: is it what it says it is."""
+"""Commands about the archive: is it what it says it is; discard what is older than sources keep it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from collector_assets.cli import exits, show
 from collector_assets.cli.arguments import AsJson
-from collector_assets.cli.ground import running
+from collector_assets.cli.ground import registry_of, running
 from collector_assets.database import Database
 from collector_assets.errors import BadSelection, Unavailable
 from collector_assets.settings import Settings, load_settings
@@ -28,6 +28,9 @@ commands.add_typer(archive, name="archive")
 Paths = Annotated[
     list[str] | None,
     typer.Argument(metavar="[PATH]...", help="Files or folders, also of other writers; the whole archive without any."),
+]
+Sources = Annotated[
+    list[str] | None, typer.Argument(metavar="[SOURCE]...", help="Names of sources; all of them without any.")
 ]
 
 
@@ -57,6 +60,30 @@ def check(
             _print(each)
     if any(each.problems for each in found):
         raise typer.Exit(exits.DISAPPOINTED)
+
+
+@commands.command()
+def retain(
+    sources: Sources = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Do it; without this it is only counted.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Discard pages, rejects and history that are older than the `retention` of their source says."""
+    from collector_assets import retain as use_case
+    from collector_assets.archive import open_archive
+
+    settings = load_settings()
+    found = registry_of(settings)
+    chosen = [found.get(name) for name in sources] if sources else [each.source for each in found.loaded]
+    with running(settings) as ground, Database(ground.dsn) as database:
+        done = use_case.run(chosen, database, open_archive(settings.archive_location), is_dry=not delete)
+    if as_json:
+        show.in_json([asdict(each) for each in done])
+        return
+    for each in done:
+        show.line(each.summary)
+    if not delete:
+        show.line("nothing was discarded: say --delete to do it")
 
 
 def _sorted(home: Archive, paths: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:

@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from collector_assets import listing, recollect, replay, report, resume_origin
+from collector_assets import listing, recollect, replay, report, resume_origin, retain
 from collector_assets.contract import Source
 from collector_assets.database import Database
 from collector_assets.errors import Refused, Unusable
@@ -31,6 +31,7 @@ Results = Iterator[dg.Output]
 BUDGET = ("budget_key", "source", "gap_s", "slots", "weight", "holding", "waiting", "closed_for_s")
 INTERVENTION = ("at", "verb", "by_whom", "requests", "reason")
 PLACES = ("where", "requests")
+RETAINED = ("source", "windows", "pages", "files", "bytes", "needed", "waiting", "observations", "rejects")
 REQUEST = ("id", "state", "outcome", "attempts", "kind", "entity", "reason", "url")
 
 
@@ -47,6 +48,13 @@ class OfOrigin(dg.Config):
     origin: str = Field(description="as the alert or the failed step names it, such as https://shop.example")
     reason: str = Field(description="why it is right to go on; kept in the table interventions")
     by: str = Field(default="", description="who decided it")
+
+
+class OfSources(dg.Config):
+    """Whose old pages, rejects and history to discard. Nothing is discarded until `dry_run` is false."""
+
+    sources: list[str] = Field(default=[], description="names of sources; all of them where none is named")
+    dry_run: bool = Field(default=True, description="count and show, and discard nothing; false does it")
 
 
 class OfNewest(dg.Config):
@@ -139,7 +147,17 @@ def build(found: Registry, installation: Installation) -> list[dg.JobDefinition]
             done = resume_origin.run(config.origin, reason=config.reason, by=by, database=desk.database)
             yield _said(context, [f"{done.origin} may be asked again", done.next_step], asdict(done))
 
-    return [_job(op) for op in (report_op, requests_op, rejects_op, replay_op, recollect_op, resume_origin_op)]
+    @_op("retain", "Discard what is older than the `retention` of its source says. Sends nothing.")
+    def retain_op(context: dg.OpExecutionContext, config: OfSources) -> Results:
+        with _explained():
+            named = [found.get(name) for name in config.sources]
+            chosen = named or [each.source for each in found.loaded]
+            done = retain.run(chosen, desk.database, installation.archive, is_dry=config.dry_run)
+            rows = [asdict(each) | {"waiting": ", ".join(each.waiting)} for each in done]
+            yield _said(context, [each.summary for each in done], {"retained": metadata.table(rows, RETAINED)})
+
+    verbs = (report_op, requests_op, rejects_op, replay_op, recollect_op, resume_origin_op, retain_op)
+    return [_job(op) for op in verbs]
 
 
 def _op(name: str, description: str) -> Callable[[Callable[..., Results]], dg.OpDefinition]:

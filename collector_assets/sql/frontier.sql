@@ -312,3 +312,9 @@ WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.state IN
   AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
 GROUP BY o.origin
 ORDER BY count(*) DESC, o.origin;
+
+-- name: is_in_use
+-- Whether a worker holds requests of a window, or a page of it was not read yet.
+SELECT
+    EXISTS (SELECT FROM requests WHERE source = %(source)s AND window_start = %(window_start)s AND state = 'leased' AND leased_until > clock_timestamp()),
+    EXISTS (SELECT FROM requests WHERE source = %(source)s AND window_start = %(window_start)s AND state = 'fetched');

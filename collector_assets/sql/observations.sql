@@ -69,3 +69,34 @@ FROM windows AS w
 JOIN observations AS o ON o.source = w.source AND o.window_start = w.window_start AND o.extractor_version = w.counted_version
 WHERE w.source = %(source)s AND o.record_type = %(record_type)s
 ORDER BY w.window_start, o.entity;
+
+-- name: has_lost_pages
+-- Whether an observation that counts is of a page that is not there any more: it could not be read again.
+SELECT EXISTS (
+    SELECT FROM windows AS w
+    JOIN observations AS o ON o.source = w.source AND o.window_start = w.window_start AND o.extractor_version = w.counted_version
+    WHERE w.source = %(source)s AND w.window_start = %(window_start)s
+      AND NOT EXISTS (SELECT FROM pages AS p WHERE p.window_start = o.window_start AND p.page_id = o.page_id)
+);
+
+-- name: delete_history
+-- Those of windows that ended before, but for what `latest` stands on: of each entity the newest that counts, the first, the
+-- first with its present values, and the last one with others. How many, also when they are only counted.
+WITH old AS MATERIALIZED (
+    SELECT o.ctid AS place
+    FROM windows AS w
+    JOIN observations AS o ON o.source = w.source AND o.window_start = w.window_start
+    LEFT JOIN latest AS l ON l.source = o.source AND l.record_type = o.record_type AND l.entity = o.entity
+    WHERE w.source = %(source)s AND w.window_end < %(before)s
+      AND (o.extractor_version IS DISTINCT FROM w.counted_version OR (
+          l.entity IS NOT NULL AND o.collected_at NOT IN (l.collected_at, l.first_seen_at, l.changed_at)
+          AND o.collected_at IS DISTINCT FROM (
+              SELECT max(e.collected_at) FROM observations AS e
+              JOIN windows AS c ON c.source = e.source AND c.window_start = e.window_start AND c.counted_version = e.extractor_version
+              WHERE e.source = o.source AND e.record_type = o.record_type AND e.entity = o.entity AND e.collected_at < l.changed_at
+          )
+      ))
+), deleted AS (
+    DELETE FROM observations AS o USING old AS x WHERE o.ctid = x.place AND NOT %(is_dry)s
+)
+SELECT count(*) FROM old;

@@ -186,3 +186,28 @@ FOR KEY SHARE;
 SELECT page_id, revisit_of IS NOT NULL OR outcome = 'revisit_lost', final_url, warc_file, warc_offset, warc_length, payload_digest
 FROM pages
 WHERE source = %(source)s AND window_start = %(window_start)s;
+
+-- name: window_files
+-- What a window's pages are in, and whether bytes there are needed: by a page that did not change since and is kept itself.
+SELECT p.warc_file AS file, count(*) AS pages, sum(p.warc_length)::bigint AS bytes, max(p.fetched_at) AS newest_at,
+    coalesce(bool_or((
+        SELECT true FROM pages AS r
+        JOIN windows AS w ON w.source = r.source AND w.window_start = r.window_start
+        WHERE r.revisit_window = p.window_start AND r.revisit_of = p.page_id
+          AND (w.window_end >= %(before)s OR r.fetched_at >= %(before)s)
+        LIMIT 1
+    )), false) AS is_needed
+FROM pages AS p
+WHERE p.source = %(source)s AND p.window_start = %(window_start)s
+GROUP BY p.warc_file
+ORDER BY p.warc_file;
+
+-- name: discard_pages
+-- The rows of a file, and what reading made of them; refused (revisit_has_its_bytes) while a page needs bytes there.
+WITH discarded AS (
+    DELETE FROM pages WHERE source = %(source)s AND window_start = %(window_start)s AND warc_file = %(file)s
+    RETURNING window_start, page_id
+), unread AS (
+    DELETE FROM readings AS r USING discarded AS d WHERE r.window_start = d.window_start AND r.page_id = d.page_id
+)
+SELECT count(*) FROM discarded;

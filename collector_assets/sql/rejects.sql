@@ -30,10 +30,11 @@ WHERE s.reasons IS NOT NULL
 ORDER BY s.request_id, s.ordinal;
 
 -- name: list_rejects
--- In the order of their requests; without a version those of the newest verdict's.
-SELECT r.record_type, r.entity, r.reasons, r.data, p.url, r.request_id, r.page_id, r.ordinal, r.extractor_version, r.collected_at
+-- In the order of their requests; without a version those of the newest verdict's. Their pages may be discarded by now.
+SELECT r.record_type, r.entity, r.reasons, r.data, coalesce(p.url, q.url, '') AS url, r.request_id, r.page_id, r.ordinal, r.extractor_version, r.collected_at
 FROM rejects AS r
-JOIN pages AS p ON p.window_start = r.window_start AND p.page_id = r.page_id
+LEFT JOIN pages AS p ON p.window_start = r.window_start AND p.page_id = r.page_id
+LEFT JOIN requests AS q ON q.window_start = r.window_start AND q.request_id = r.request_id AND p.page_id IS NULL
 WHERE r.source = %(source)s AND r.window_start = %(window_start)s
   AND r.extractor_version = coalesce(%(version)s::text, (
       SELECT v.extractor_version FROM verdicts AS v
@@ -50,3 +51,14 @@ WHERE r.source = %(source)s AND r.window_start = %(window_start)s
       SELECT v.extractor_version FROM verdicts AS v
       WHERE v.source = %(source)s AND v.window_start = %(window_start)s ORDER BY v.verdict_id DESC LIMIT 1
   ));
+
+-- name: delete_rejects
+-- Those of windows that ended before; how many, also when they are only counted.
+WITH old AS MATERIALIZED (
+    SELECT r.ctid AS place FROM windows AS w
+    JOIN rejects AS r ON r.source = w.source AND r.window_start = w.window_start
+    WHERE w.source = %(source)s AND w.window_end < %(before)s
+), deleted AS (
+    DELETE FROM rejects AS r USING old AS o WHERE r.ctid = o.place AND NOT %(is_dry)s
+)
+SELECT count(*) FROM old;

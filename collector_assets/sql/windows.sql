@@ -94,3 +94,16 @@ ORDER BY source, window_start DESC;
 -- name: clock
 -- The database's clock, the only one that counts (rule 6).
 SELECT clock_timestamp();
+
+-- name: ended_windows
+-- Windows that ended before and have pages, newest first: a page that is unchanged goes before the one with its bytes.
+SELECT * FROM windows AS w
+WHERE w.source = %(source)s AND w.window_end < %(before)s
+  AND EXISTS (SELECT FROM pages AS p WHERE p.source = w.source AND p.window_start = w.window_start)
+ORDER BY w.window_start DESC;
+
+-- name: mark_discarded
+-- Pages of it are discarded.
+UPDATE windows SET discarded_at = clock_timestamp()
+WHERE source = %(source)s AND window_start = %(window_start)s
+RETURNING window_key;

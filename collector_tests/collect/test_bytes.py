@@ -79,6 +79,9 @@ class SlowArchive:
     def stream(self, file: str) -> BinaryIO:
         return self.under.stream(file)
 
+    def discard(self, file: str) -> None:
+        self.under.discard(file)
+
 
 @dataclass(frozen=True)
 class SlowWriter:

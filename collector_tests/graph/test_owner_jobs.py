@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from collector_assets import origins
-from collector_assets.contract import Expect, replace
+from collector_assets.contract import Expect, Retention, days, replace
 from collector_assets.definitions import build
 from collector_assets.demo import DemoSite
 from collector_assets.demo.catalogue import book
@@ -30,7 +30,7 @@ from collector_tests.graph.test_materialize import (
 
 WHY = {"reason": "the publisher corrected it"}
 CHANGED = next(n for n in range(1, 61) if book(n, seed="demo", edition=2).changed_in == 2)
-VERBS = ("report", "requests", "rejects", "replay", "recollect", "resume_origin")
+VERBS = ("report", "requests", "rejects", "replay", "recollect", "resume_origin", "retain")
 FOUND = Registry(loaded=(Loaded(source=QUICK, file="shop.py", locator=""),), broken=())
 
 
@@ -208,3 +208,24 @@ def test_the_deployment_has_one_job_per_verb_in_no_pool(tmp_path: Path) -> None:
     assert sorted(job.name for job in mine) == sorted(VERBS)
     assert not any(op.pool for job in mine for op in job.graph.iterate_op_defs())
     assert all(job.description for job in mine)
+
+
+def test_the_job_retain_counts_until_it_is_told_to_discard(
+    installation: Installation, instance: dg.DagsterInstance
+) -> None:
+    """A dry run by default; the run's page has a line per source."""
+    old = replace(QUICK, retention=Retention(raw_pages=days(30)))
+    collect(old, installation, instance)
+    found = Registry(loaded=(Loaded(source=old, file="shop.py", locator=""),), broken=())
+    with installation.database.transaction() as connection:
+        # The window of this test has not ended; its pages were fetched just now.
+        connection.execute(
+            b"UPDATE windows SET window_start = window_start, window_end = window_start + interval '1 s'"
+        )
+        connection.execute(b"UPDATE pages SET fetched_at = fetched_at - interval '40 days'")
+    (job,) = [job for job in owner_jobs.build(found, installation) if job.name == "retain"]
+    for dry_run in ({}, {"dry_run": False}):
+        config = {"ops": {"retain": {"config": dry_run}}} if dry_run else {}
+        page = page_of(job.execute_in_process(run_config=config, instance=instance))
+        assert page["retained"][0]["pages"] == 63
+        assert count(installation, b"SELECT count(*) FROM pages") == (0 if dry_run else 63)

@@ -85,7 +85,7 @@ def test_short_form_of_the_design_is_accepted() -> None:
         lanes={"travel": 3, "*": 1},
         expect=Expect(min_records=50, max_records=5_000, max_error_rate=0.05, max_reject_rate=0.02),
         freshness=hours(26),
-        retention=Retention(raw_pages=days(30), requests=days(90), rejects=days(90), history=FOREVER),
+        retention=Retention(raw_pages=days(30), rejects=days(90), history=FOREVER),
     )
     assert list(made.kind_map) == ["listing", "detail"]
     assert (made.discovering, made.with_extract, made.first_kind) == (("listing",), ("detail",), "listing")
