@@ -96,7 +96,7 @@ def _sensors(
     return [
         freshness.sensor(sources, installation, jobs),
         resume.sensor(sources, installation, jobs),
-        alerts.sensor(sources, broken, installation, lambda: channels.load(settings.alerts)),
+        alerts.sensor(sources, broken, installation, lambda: channels.load(settings.alerts), settings.ui_url),
     ]
 
 

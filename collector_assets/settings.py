@@ -40,6 +40,8 @@ class Settings(BaseSettings):
     """Product token of the User-Agent, and of robots.txt groups: letters, `-` and `_` (RFC 9309 §2.2.1)."""
     alerts: Path | None = None
     """TOML file that says where alerts go; without it, to the log."""
+    ui_url: str = Field(default="", pattern=r"^(https?://\S+)?$")
+    """Where people open the Dagster UI, such as `https://dagster.example.org`; alerts link to its pages."""
     demo_site: str = f"127.0.0.1:{DEMO_PORT}"
     """Where hosts under `.localhost` are served."""
     demo_sources: bool = True

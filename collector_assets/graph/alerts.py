@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
 import dagster as dg
 
@@ -61,13 +62,29 @@ class Note:
     cause: str
     title: str
     body: str
+    page: str
+    """Path of the page in the Dagster UI that shows it."""
     repeats: bool = True
+
+    def with_page(self, ui: str) -> "Note":
+        """The address of the page behind the body, which may be cut; nothing without a UI to link to."""
+        if not ui:
+            return self
+        line = f"\n{ui.rstrip('/')}{self.page}"
+        return replace(self, body=self.body[: alerts.MOST_BODY - len(line)] + line)
 
 
 def sensor(
-    sources: Sequence[Source], broken: Sequence[Broken], installation: Installation, routes: Callable[[], Routes]
+    sources: Sequence[Source],
+    broken: Sequence[Broken],
+    installation: Installation,
+    routes: Callable[[], Routes],
+    ui: str = "",
 ) -> dg.SensorDefinition:
-    """One for the deployment. `routes` is read at each tick; while its file is wrong, ticks fail: nothing is lost."""
+    """One for the deployment. `routes` is read at each tick; while its file is wrong, ticks fail: nothing is lost.
+
+    `ui` is where people open Dagster; with it a message ends with the page on which to look.
+    """
     owners = {source.name: source.owners for source in sources}
 
     @dg.sensor(
@@ -82,7 +99,7 @@ def sensor(
         cursor = _reset(context.instance, read) if read else _newest(context.instance)
         cursor, found = _happened(context.instance, cursor)
         with installation.database.transaction() as connection:
-            _write(connection, [*found, *map(_of_broken, broken)], owners)
+            _write(connection, [note.with_page(ui) for note in (*found, *map(_of_broken, broken))], owners)
         sent = list(notify.run(ways, installation.database))
         for each in sent:
             if each.problem:
@@ -189,6 +206,7 @@ def _of_checks(failed: Iterable[dg.AssetCheckEvaluation]) -> Iterator[Note]:
             body="\n".join(
                 f"* {each.check_name} ({each.partition}): {each.description}" for each in evaluations[:MOST_LISTED]
             ),
+            page=_checks_of(source, stage),
         )
 
 
@@ -199,7 +217,12 @@ def _of_fresh(source: str, evaluation: dg.AssetCheckEvaluation) -> Note:
         cause=f"not fresh: {cause}",
         title=f"{source}: not fresh: {cause}",
         body=f"{_value(evaluation, 'message')}\nWhat to do: {fix}",
+        page=_checks_of(source, evaluation.asset_key.path[-1]),
     )
+
+
+def _checks_of(source: str, stage: str) -> str:
+    return f"/assets/{quote(source)}/{quote(stage)}?view=checks"
 
 
 def _value(evaluation: dg.AssetCheckEvaluation, name: str) -> Any:
@@ -224,6 +247,7 @@ def _of_run(instance: dg.DagsterInstance, record: dg.EventLogRecord) -> Note | N
         cause=f"run failed: {error.stage or 'run'}: {error.kind or 'process lost'}",
         title=f"{source}: run of {window} failed" + (f" in {error.stage}" if error.stage else ""),
         body=f"{error.message or lost}\nRun {run.run_id}",
+        page=f"/runs/{run.run_id}",
     )
 
 
@@ -235,6 +259,7 @@ def _of_broken(broken: Broken) -> Note:
         cause=f"broken file: {said}",
         title=f"source file left out: {broken.file}",
         body=f"{broken}\nThe other sources go on. Mend the file, then reload the code location.",
+        page="/locations",
         repeats=False,
     )
 

@@ -69,11 +69,16 @@ class Watch:
     """The sensor, turned on before anything happened; each tick gets the cursor of the one before."""
 
     def __init__(
-        self, stores: Installation, instance: dg.DagsterInstance, routes: Routes, broken: Sequence[Broken] = ()
+        self,
+        stores: Installation,
+        instance: dg.DagsterInstance,
+        routes: Routes,
+        broken: Sequence[Broken] = (),
+        ui: str = "",
     ) -> None:
         self.instance, self.cursor = instance, None
         self.routes: Callable[[], Routes] = lambda: routes
-        self.definition = alerts.sensor([QUICK], broken, stores, self._routes)
+        self.definition = alerts.sensor([QUICK], broken, stores, self._routes, ui)
         self.tick()
 
     def _routes(self) -> Routes:
@@ -123,6 +128,26 @@ def test_a_run_that_fails_is_one_alert_that_names_stage_error_and_run(
     assert post.value["title"] == f"shop: run of {KEY} failed in frontier"
     assert "the window closed at 2026-02-04 01:00 UTC" in post.value["body"]
     assert f"Run {first[0].run_id}" in post.value["body"]
+
+
+def test_a_message_ends_with_the_page_on_which_to_look(
+    stores: Installation, recorded: dg.DagsterInstance, routes: Routes, site: DemoSite, hook: Hook, postbox: Postbox
+) -> None:
+    """Of the run, of the stage's checks, of the code locations; however long the message is, the address is whole."""
+    # Mutation: Note.with_page appends the line without cutting the body
+    long = Broken(file="sources/bad.py", error=ContractError("entity", "is wrong " * 400, file="sources/bad.py"))
+    watch = Watch(stores, recorded, routes, [long], ui="https://dagster.example.org/")
+    late = collect(stores, recorded, replace(QUICK, late="refuse"))
+    site.switch(redesign=1)
+    collect(stores, recorded)
+    watch.tick()
+    (letter,) = postbox.letters
+    pages = [text.rstrip().splitlines()[-1] for text in (letter.get_content(), *(p.value["body"] for p in hook.posts))]
+    assert set(pages) == {
+        "https://dagster.example.org/locations",
+        f"https://dagster.example.org/runs/{late.run_id}",
+        "https://dagster.example.org/assets/shop/records?view=checks",
+    }
 
 
 def test_a_window_that_is_well_alerts_nobody(
