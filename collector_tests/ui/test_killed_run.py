@@ -35,6 +35,9 @@ BACK_WITHIN_S = 75.0
 RESUMED_WITHIN_S = 240.0
 """The sensor looks every minute, once the lease has run out."""
 
+DAYS = (f"2026-03-{day:02}" for day in range(1, 32))
+"""A second try has windows of its own: those of the first hold its pages."""
+
 STORED = """SELECT count(*) FROM pages JOIN windows USING (source, window_start)
             WHERE source = 'mortal' AND window_key = %(key)s AND pages.outcome = 'ok'"""
 DONE = """SELECT count(*) FROM requests JOIN windows USING (source, window_start)
@@ -123,7 +126,7 @@ def test_a_killed_run_gives_its_places_back_and_its_window_is_finished(
     walk: Walk, dagster_dev: Dev, slow: DemoSite, pool_of_one: None
 ) -> None:
     # Mutation: HealthCheckedRunLauncher.supports_check_run_worker_health returns False
-    key, other = "2026-03-20", "2026-03-21"
+    key, other = next(DAYS), next(DAYS)
     run = dagster_dev.launch(STAGES, key)
     process = process_of(dagster_dev, run)
     dagster_dev.until(lambda: answered(slow), 120)
@@ -152,7 +155,7 @@ def test_a_killed_run_gives_its_places_back_and_its_window_is_finished(
 def test_a_killed_code_server_gives_its_runs_places_back_and_their_window_is_finished(
     walk: Walk, dagster_dev: Dev, slow: DemoSite
 ) -> None:
-    key = "2026-03-22"
+    key = next(DAYS)
     run = dagster_dev.launch(STAGES, key)
     process = process_of(dagster_dev, run)
     server = parent_of(process)
