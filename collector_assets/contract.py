@@ -26,13 +26,13 @@ from collector_assets.errors import ContractError, NotBuiltYet
 from collector_assets.media import Media
 from collector_assets.page import Page, is_selector
 from collector_assets.record import Record, Unreadable, attempt
-from collector_assets.request import Link, Secret
+from collector_assets.request import Link, RestartChain, Secret
 from collector_assets.window import Cron, Daily, Hourly, Schedule, Window
 
 __all__ = [
     "FOREVER", "Budget", "Cron", "Daily", "Expect", "FromFile", "FromQuery", "FromSource", "Hourly", "Keys", "Kind",
-    "Link", "Page", "Record", "Retention", "Secret", "Session", "Source", "Unreadable", "attempt", "days", "hours",
-    "minutes", "replace", "seconds",
+    "Link", "Page", "Record", "RestartChain", "Retention", "Secret", "Session", "Source", "Unreadable", "attempt",
+    "days", "hours", "minutes", "replace", "seconds",
 ]  # fmt: skip
 
 STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, extra="forbid")
@@ -57,7 +57,7 @@ Combine = Callable[[str, list[Any]], Mapping[str, Any]]
 SoftGone = Callable[[Page], bool]
 Start = Callable[[Window, Mapping[str, Any]], Iterable[Link]]
 Headers = Mapping[str, str | Secret]
-OnStatus = Literal["gone", "not_yet", "fail", "skip"]
+OnStatus = Literal["gone", "not_yet", "fail", "skip", "restart"]
 
 
 def seconds(number: float) -> timedelta:
@@ -225,7 +225,15 @@ class Kind(Refusing):
     on_status: Mapping[int, OnStatus] = Field(
         default_factory=dict,
         description='what a status means for this kind: "gone" and "skip" are skipped, "fail" fails at once, "not_yet" '
-        "is asked again until the window has closed; none of them is a refusal",
+        'is asked again until the window has closed, "restart": its cursor is dead, and its chain of listings starts '
+        "over; none of them is a refusal",
+    )
+    max_restarts: int = Field(
+        default=3,
+        ge=0,
+        le=100,
+        description="how often a chain of listings of this kind starts over in a window because its cursor is dead "
+        '(`on_status` "restart", or `discover` raises RestartChain); then it fails (cursor_expired)',
     )
 
 
@@ -696,6 +704,10 @@ def _check_pages(source: Source) -> None:
             if status == 429 or not 300 <= status <= 599:
                 problem = "429 is heeded, whatever a source says" if status == 429 else "a status from 300 to 599"
                 raise _wrong(source, "kinds", f"{name!r}: on_status[{status}]: {problem}")
+        if "restart" in kind.on_status.values() and not kind.discover:
+            raise _wrong(
+                source, "kinds", f'{name!r}: on_status "restart" is for a kind with discover: a chain of listings'
+            )
     if not source.with_extract:
         raise _wrong(source, "extract", "no kind has extract, so no record can ever come out")
 

@@ -52,8 +52,8 @@ UNITS: Final = {
     "capacity": "requests", "max_requests": "requests", "max_depth": "links", "max_barren": "listings",
     "lanes": "share",
     "interleave_weights": "share", "max_bytes": "bytes", "max_decoded_bytes": "bytes", "max_attempts": "attempts",
-    "in_flight": "requests", "max_redirects": "hops", "refusal_limit": "refusals", "on_status": "", "priority": "",
-    "status": "",
+    "in_flight": "requests", "max_redirects": "hops", "max_restarts": "times",
+    "refusal_limit": "refusals", "on_status": "", "priority": "", "status": "",
 }  # fmt: skip
 HEAD: Final = """\
 # Source contract

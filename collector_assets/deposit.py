@@ -28,6 +28,7 @@ from collector_assets import (
     revisits,
     sift,
     soft_gone,
+    start_over,
     urls,
     windows,
 )
@@ -42,7 +43,7 @@ from collector_assets.inspection import inspected
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.page import Page, header_map
 from collector_assets.politeness import Forbidden, Wait
-from collector_assets.request import Earlier, Lease, NewRequest
+from collector_assets.request import Earlier, Lease, NewRequest, RestartChain
 from collector_assets.retry import Backoff
 from collector_assets.retry_after import RetryAfter
 from collector_assets.spool import whole
@@ -61,9 +62,14 @@ MOST_SNOOZES: Final = 10
 NOT_YET: Final = Backoff(first=timedelta(minutes=5), most=timedelta(hours=1))
 """Between two looks for what is not there yet."""
 DECLARED: Final[Mapping[OnStatus, Outcome]] = {
-    "gone": Outcome.GONE, "not_yet": Outcome.NOT_YET, "skip": Outcome.UNWANTED,
+    "gone": Outcome.GONE, "not_yet": Outcome.NOT_YET, "skip": Outcome.UNWANTED, "restart": Outcome.CHAIN_RESTARTED,
 }  # fmt: skip
 """What a status means by its kind; with "fail" it keeps its own name."""
+
+TELLING: Final = frozenset({
+    Outcome.BLOCKED, Outcome.REVISIT_LOST, Outcome.CHAIN_RESTARTED, Outcome.CURSOR_EXPIRED,
+})  # fmt: skip
+"""Ends of a request that say of its page, too, that it is none to be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +182,11 @@ class Judged:
     """The body is already with an earlier page."""
 
     @property
+    def restarts(self) -> bool:
+        """Its chain of listings starts over."""
+        return self.outcome is Outcome.CHAIN_RESTARTED
+
+    @property
     def was_asked(self) -> bool:
         """Whether the site was."""
         return not isinstance(self.answered.answer, Forbidden | Wait)
@@ -185,7 +196,7 @@ class Judged:
         """The page's own outcome: a good page whose discovery failed is still a good page."""
         if self.outcome in (Outcome.SOFT_GONE, Outcome.GONE_CONFIRMED):
             return Outcome.SOFT_GONE
-        is_told = self.answered.declared is not None or self.outcome in (Outcome.BLOCKED, Outcome.REVISIT_LOST)
+        is_told = self.answered.declared is not None or self.outcome in TELLING
         return self.outcome if is_told else outcome_of(self.answered)
 
 
@@ -252,7 +263,7 @@ class Depositor:
         row, window_start = self._window, self._window.window.start
         judged = self._confirmed(connection, judged)
         found = [item.found for item in judged if item.found is not None]
-        if found:
+        if found or any(item.restarts for item in judged):
             windows.lock(connection, row.source, window_start)
         judged = self._with_holders(connection, judged)
         # The monotonic reading first: `fetched_at` may then be late by a round trip, but never before the arrival.
@@ -270,7 +281,9 @@ class Depositor:
         remember.note(
             connection, self._source, window_start, [(item.answered.lease, item.outcome) for item in kept], note.now
         )
-        new = self._add_found(connection, [item.found for item in kept if item.found is not None])
+        over = start_over.starts(connection, window_start, [item.answered.lease for item in kept if item.restarts])
+        found = [*(item.found for item in kept if item.found is not None), *over]
+        new = self._add_found(connection, found) + start_over.reopen(connection, self._source, window_start, found)
         return Stored(
             outcomes=Counter(item.outcome.value for item in kept if not isinstance(item.answered.answer, Wait)),
             refused=refused,
@@ -291,19 +304,16 @@ class Depositor:
         if policy(outcome) is Policy.KEEP and self._says_gone(item):
             outcome, reason = Outcome.SOFT_GONE, "the page bears the source's soft_gone marker"
         kind = self._source.kind_map[item.lease.kind]
-        if item.declared is not None:
+        if item.declared == "restart":
+            outcome, reason = start_over.judged(self._source, item.lease, reason)
+        elif item.declared is not None:
             outcome = DECLARED.get(item.declared, outcome)
         elif item.blocked:
             outcome, reason = Outcome.BLOCKED, f"{reason}: {item.blocked}" if reason else item.blocked
         elif outcome is Outcome.REDIRECT:
             outcome, reason, chain = self._follow(item)
         elif policy(outcome) is Policy.KEEP and kind.discover:
-            try:
-                found, reason = self._discover(item)
-            except BrokenRecord as error:
-                outcome, reason = Outcome.REVISIT_LOST, f"unchanged since an earlier fetch, but {error}"
-            else:
-                outcome = Outcome.DISCOVERY_FAILED if found is None else outcome
+            outcome, reason, found = self._led_on(item, outcome)
         elif item.later and item.later.warning:
             reason = f"{reason}; {item.later.warning}"
         return Judged(
@@ -315,6 +325,16 @@ class Depositor:
             found=found,
             is_revisit=bool(exchange and exchange.revisit) and outcome is not Outcome.REVISIT_LOST,
         )
+
+    def _led_on(self, item: Answered, outcome: Outcome) -> tuple[Outcome, str, links.Found | None]:
+        """What a page to be followed leads to, and what becomes of its request."""
+        try:
+            found, reason = self._discover(item)
+        except BrokenRecord as error:
+            return Outcome.REVISIT_LOST, f"unchanged since an earlier fetch, but {error}", None
+        except RestartChain as error:
+            return *start_over.judged(self._source, item.lease, str(error)), None
+        return Outcome.DISCOVERY_FAILED if found is None else outcome, reason, found
 
     def _says_gone(self, item: Answered) -> bool:
         """Whether the page says that its item is not there; one that cannot be read says nothing."""
@@ -373,7 +393,7 @@ class Depositor:
                 least = max(wait or timedelta(0), _no_sooner(item.answered.answer))
                 return frontier.Retry(**mine, wait=max(backoff, least), outcome=outcome, reason=reason)
             case Policy.SKIP:
-                return frontier.Skipped(**mine, outcome=outcome, reason=reason)
+                return frontier.Skipped(**mine, outcome=outcome, reason=reason, counts=not item.restarts)
             case Policy.FAIL | Policy.HALT:
                 return frontier.Failed(**mine, phase="fetch", outcome=outcome, reason=reason)
 
@@ -387,29 +407,30 @@ class Depositor:
                 return frontier.Snoozed(**mine, wait=wait)
             if how in (Policy.RETRY, Policy.SNOOZE):
                 return frontier.Retry(**mine, wait=wait)
-        return frontier.Skipped(**mine, is_sent=False) if how is Policy.SKIP else frontier.Failed(**mine, phase="fetch")
+        return frontier.Skipped(**mine, counts=False) if how is Policy.SKIP else frontier.Failed(**mine, phase="fetch")
 
     def _declared(self, item: Judged, means: OnStatus, now: datetime) -> frontier.Result:
         """What the kind says. "not_yet" is asked again now and then until the window has closed, and then skipped."""
         lease, left = item.answered.lease, self._window.closes_at - now
         mine = {"request_id": lease.request_id, "fence": lease.fence, "outcome": item.outcome, "reason": item.reason}
-        if means == "fail":
+        if means == "fail" or item.outcome is Outcome.CURSOR_EXPIRED:
             return frontier.Failed(**mine, phase="fetch")
         if means != "not_yet" or left <= timedelta(0):
-            return frontier.Skipped(**mine)
+            return frontier.Skipped(**mine, counts=not item.restarts)
         return frontier.Snoozed(**mine, wait=min(NOT_YET.wait(lease.snoozes + 1, self._chance), left), was_sent=True)
 
     def _discover(self, item: Answered) -> tuple[links.Found | None, str]:
         """The links of a fresh page, or nothing and why. The page is stored either way, and read again later.
 
-        `BrokenRecord` when a 304 confirms a page that cannot be read.
+        `BrokenRecord` when a 304 confirms a page that cannot be read; `RestartChain` when the page asks for that.
         """
         try:
             page, lease = self._page(item), item.lease
             return links.of_page(
-                self._source, page, lease.depth, barren=lease.barren, above=lease.above, known_run=lease.known_run
-            ), ""
-        except BrokenRecord:
+                self._source, page, lease.depth, barren=lease.barren, above=lease.above, known_run=lease.known_run,
+                restarts=lease.restarts, request_id=lease.request_id,
+            ), ""  # fmt: skip
+        except (BrokenRecord, RestartChain):
             raise
         except Exception as error:  # noqa: BLE001  a source's code or a page beyond its limits; one page, not the batch
             return None, explain(error)

@@ -81,6 +81,21 @@ def known(connection: Connection, source: str, window_start: datetime, unique_ke
     return {bytes(unique_key) for (unique_key,) in rows}
 
 
+def chain_starts(connection: Connection, window_start: datetime, ids: Sequence[RequestId]) -> list[NewRequest]:
+    """The requests with which the chains of these listings begin."""
+    with connection.cursor(row_factory=class_row(NewRequest)) as cursor:
+        return cursor.execute(SQL["chain_starts"], {"window_start": window_start, "ids": list(ids)}).fetchall()
+
+
+def reopen(connection: Connection, source: str, window_start: datetime, requests: Sequence[NewRequest]) -> int:
+    """Make those of these requests candidates again that ended when their chain had started over less often."""
+    values = {
+        "source": source, "window_start": window_start, "unique_keys": [r.unique_key for r in requests],
+        "restarts": [r.restarts for r in requests],
+    }  # fmt: skip
+    return connection.execute(SQL["reopen_requests"], values).rowcount
+
+
 def _columns(requests: Sequence[NewRequest]) -> dict[str, list[Any]]:
     return {
         "unique_keys": [r.unique_key for r in requests],
@@ -100,6 +115,8 @@ def _columns(requests: Sequence[NewRequest]) -> dict[str, list[Any]]:
         "barren": [r.barren for r in requests],
         "above": [r.above for r in requests],
         "known_runs": [r.known_run for r in requests],
+        "found_on": [r.found_on for r in requests],
+        "restarts": [r.restarts for r in requests],
         "known": [r.is_known for r in requests],
     }
 
@@ -367,8 +384,8 @@ class Skipped:
     fence: Fence
     outcome: Outcome
     reason: str
-    is_sent: bool = True
-    """Otherwise the attempt does not count."""
+    counts: bool = True
+    """As an attempt: not when nothing was sent, nor when it may have to be asked again."""
 
 
 Result: TypeAlias = Fetched | Done | Failed | Retry | Snoozed | Moved | Released | Skipped
@@ -433,8 +450,8 @@ def _ending(result: Fetched | Done | Failed | Retry | Snoozed | Released | Skipp
             return _Ending(state="fetched" if isinstance(result, Fetched) else "done", outcome=str(Outcome.OK))
         case Failed(phase=phase, outcome=outcome, reason=reason):
             return _Ending(state="failed", failed_phase=phase, outcome=str(outcome), reason=clean_text(reason))
-        case Skipped(outcome=outcome, reason=reason, is_sent=is_sent):
-            return _Ending(state="skipped", outcome=str(outcome), reason=clean_text(reason), gives_back=not is_sent)
+        case Skipped(outcome=outcome, reason=reason, counts=counts):
+            return _Ending(state="skipped", outcome=str(outcome), reason=clean_text(reason), gives_back=not counts)
         case Retry(wait=wait, outcome=outcome, reason=reason):
             return _Ending(state="queued", outcome=str(outcome), reason=clean_text(reason), wait=wait, is_retry=True)
         case Snoozed(wait=wait, outcome=outcome, reason=reason, was_sent=was_sent):

@@ -9,7 +9,7 @@ from typing import Final
 
 from collector_assets import keys, placeholders, traps, urls
 from collector_assets.contract import Link, Page, Source
-from collector_assets.request import URLENCODED, NewRequest, stored_headers, unique_key
+from collector_assets.request import URLENCODED, NewRequest, RequestId, again, stored_headers, unique_key
 from collector_assets.storable import clean_text
 
 SCHEMES: Final = frozenset({
@@ -53,26 +53,36 @@ class Found:
 
 def of_starts(source: Source, links: Iterable[Link]) -> Found:
     """The requests that a window starts with."""
-    return _sort(source, links, page=None, depth=0)
+    return _sort(source, links, _Place())
 
 
 def of_page(
-    source: Source, page: Page, depth: int, *, barren: int = 0, above: bytes | None = None, known_run: int = 0
+    source: Source,
+    page: Page,
+    depth: int,
+    *,
+    barren: int = 0,
+    above: bytes | None = None,
+    known_run: int = 0,
+    restarts: int = 0,
+    request_id: RequestId | None = None,
 ) -> Found:
     """The requests that a discovered page leads to; runs the source's `discover`, whose errors propagate.
 
-    `barren`, `above` and `known_run` are those of its request.
+    `barren`, `above`, `known_run` and `restarts` are those of its request. `RestartChain` is one of the errors.
     """
     discover = source.kind_map[page.kind].discover
     if discover is None:
         return Found()
-    found = _sort(source, list(discover(page)), page=page, depth=depth + 1)
+    place = _Place(page=page, depth=depth + 1, referrer=page.url, restarts=restarts, found_on=request_id)
+    found = _sort(source, list(discover(page)), place)
     listing = traps.Listing(
         url=page.final_url,
         body=traps.digest_of_stream(page.open()),
         barren=barren,
         above=above,
         rows=_rows(source, page),
+        restarts=restarts,
     )
     return replace(found, listing=listing, kind=page.kind, known_run=known_run)
 
@@ -91,16 +101,25 @@ def _rows(source: Source, page: Page) -> bytes:
 
 def of_addresses(source: Source, links: Iterable[Link], *, referrer: str, depth: int) -> Found:
     """The requests that absolute links lead to, which no `discover` found."""
-    return _sort(source, links, page=None, referrer=referrer, depth=depth)
+    return _sort(source, links, _Place(referrer=referrer, depth=depth))
 
 
-def _sort(
-    source: Source, links: Iterable[Link], *, page: Page | None, depth: int, referrer: str | None = None
-) -> Found:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where links were found."""
+
+    page: Page | None = None
+    depth: int = 0
+    referrer: str | None = None
+    restarts: int = 0
+    found_on: RequestId | None = None
+
+
+def _sort(source: Source, links: Iterable[Link], place: _Place) -> Found:
     found, too_deep = Found(), 0
     for link in links:
-        match _request(source, link, page, depth, page.url if page else referrer):
-            case NewRequest() as request if depth <= source.max_depth:
+        match _request(source, link, place):
+            case NewRequest() as request if place.depth <= source.max_depth:
                 found.requests.append(request)
             case NewRequest():
                 too_deep += 1
@@ -109,12 +128,12 @@ def _sort(
     return Found(requests=found.requests, rejected=found.rejected, too_deep=too_deep)
 
 
-def _request(
-    source: Source, link: Link, page: Page | None, depth: int, referrer: str | None
-) -> NewRequest | RejectedLink:
+def _request(source: Source, link: Link, place: _Place) -> NewRequest | RejectedLink:
+    page = place.page
+
     def reject(reason: str, detail: str = "") -> RejectedLink:
         value = clean_text(urls.shown(link.url))
-        return RejectedLink(reason=reason, detail=detail, value=value, referrer=referrer)
+        return RejectedLink(reason=reason, detail=detail, value=value, referrer=place.referrer)
 
     kind = source.kind_map.get(link.kind)
     if kind is None:
@@ -136,18 +155,22 @@ def _request(
         return reject("too_long")
     if sent.is_form and method == "GET":
         method = "POST"
+    key = unique_key(
+        kind=link.kind, edition=source.edition, method=method, body=sent.body,
+        url_key=source.keys.key(sent.url, route),
+        entity=link.entity if kind.dedupe == "entity" else None,
+    )  # fmt: skip
+    # A chain that starts over leads to its listings once more, and to everything else only where it was not there yet.
+    is_again = place.restarts and page and page.kind == link.kind
     return NewRequest(
-        unique_key=unique_key(
-            kind=link.kind, edition=source.edition, method=method, body=sent.body,
-            url_key=source.keys.key(sent.url, route),
-            entity=link.entity if kind.dedupe == "entity" else None,
-        ),
+        unique_key=again(key, place.restarts) if is_again else key,
         kind=link.kind, lane=clean_text(link.lane or "*"),
         url=f"{sent.url}#{route}" if keys.is_route(route) else sent.url,
         budget_key=source.budget_key(address.url), priority=link.priority,
         entity=link.entity and clean_text(link.entity), method=method, body=sent.body, secrets=sent.secrets or None,
         headers=stored_headers({**source.headers, **kind.headers, **sent.headers, **link.headers}),
-        hints=link.hints, depth=depth, referrer=referrer, changed_at=link.changed_at,
+        hints=link.hints, depth=place.depth, referrer=place.referrer, changed_at=link.changed_at,
+        found_on=place.found_on, restarts=place.restarts,
     )  # fmt: skip
 
 

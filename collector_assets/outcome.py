@@ -66,11 +66,13 @@ class Outcome(StrEnum):
     UNDECODABLE = "undecodable"
     EXTRACTION_FAILED = "extraction_failed"
     DISCOVERY_FAILED = "discovery_failed"
+    CURSOR_EXPIRED = "cursor_expired"
     NO_RECORDS = "no_records"
     ALL_REJECTED = "all_rejected"
     # not wanted
     NOT_YET = "not_yet"
     UNWANTED = "unwanted"
+    CHAIN_RESTARTED = "chain_restarted"
     SOFT_GONE = "soft_gone"
     GONE_CONFIRMED = "gone_confirmed"
     OUT_OF_SCOPE = "out_of_scope"
@@ -137,6 +139,10 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.UNDECODABLE: (Policy.FAIL, "the stored bytes cannot be decoded within the limits"),
     Outcome.EXTRACTION_FAILED: (Policy.FAIL, "extract() raised on the stored page"),
     Outcome.DISCOVERY_FAILED: (Policy.FAIL, "discover() raised on the stored page; mended from stored bytes later"),
+    Outcome.CURSOR_EXPIRED: (
+        Policy.FAIL,
+        "its cursor is dead, and its chain has started over `max_restarts` times or has nothing to start over from",
+    ),
     Outcome.NO_RECORDS: (Policy.FAIL, "extract() yielded nothing and the kind does not say may_be_empty"),
     Outcome.ALL_REJECTED: (Policy.FAIL, "every record of the page was rejected"),
     Outcome.NOT_YET: (
@@ -144,6 +150,10 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
         "a status of which the kind says `not_yet`: asked again until the window has closed, then skipped",
     ),
     Outcome.UNWANTED: (Policy.SKIP, "a status of which the kind says `skip`"),
+    Outcome.CHAIN_RESTARTED: (
+        Policy.SKIP,
+        "its cursor is dead (status `restart`, or RestartChain): the first request of its chain is fetched once more",
+    ),
     Outcome.SOFT_GONE: (Policy.SKIP, "status 200, but the source's `soft_gone` marker says that there is no such item"),
     Outcome.GONE_CONFIRMED: (Policy.SKIP, "soft_gone once more, at least 20 hours after the first time: it is gone"),
     Outcome.OUT_OF_SCOPE: (Policy.SKIP, "a redirect to a host outside the source's scope; it was not followed"),

@@ -86,6 +86,7 @@ class StoredPage:
     hints: Mapping[str, Any]
     referrer: str | None
     depth: int
+    restarts: int = 0
     state: str
     request_outcome: str | None
     held: Location | None = None

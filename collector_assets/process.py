@@ -116,6 +116,7 @@ def run(
             _stage(connection, part)
             reading.advance(part)
         staging.drop_failed(connection)
+        staging.drop_repeated(connection, source=source.name, window_start=window.window.start)
         phases["read"] = clock() - started
         if source.combine:
             _combine(connection, extraction)

@@ -47,6 +47,10 @@ Pairs = Mapping[str, "str | Secret"] | Sequence[tuple[str, "str | Secret"]]
 """Names and values of a query or a form; as a sequence a name may come twice."""
 
 
+class RestartChain(Exception):
+    """Raised by `discover`: the page says that its cursor is dead, so its chain of listings starts over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """A page to fetch, as a source says it."""
@@ -104,6 +108,10 @@ class NewRequest:
     """Digest of the listing that it was found on, where it lies in a folder below."""
     known_run: int = 0
     """Known items in a row at the end of the listings on the way to it (`remember.py`)."""
+    found_on: RequestId | None = None
+    """The request whose page led to it; none for a start."""
+    restarts: int = 0
+    """How often its chain of listings had started over."""
     changed_at: datetime | None = None
     is_known: bool = False
     """Fetched in an earlier window, and not due: it is skipped."""
@@ -158,6 +166,8 @@ class Lease:
     above: bytes | None = None
     known_run: int = 0
     secrets: Sequence[str] | None = None
+    found_on: RequestId | None = None
+    restarts: int = 0
 
     @property
     def address(self) -> str:
@@ -180,6 +190,13 @@ def unique_key(
 def secrets_of(stored: Mapping[str, Any]) -> tuple[str, ...]:
     """The variables that headers as the frontier keeps them name."""
     return tuple(value["secret"] for value in stored.values() if isinstance(value, dict))
+
+
+def again(key: bytes, times: int = 1) -> bytes:
+    """The unique key of a listing that is fetched once more in its window, because its chain has started over."""
+    for _ in range(times):
+        key = hashlib.blake2b(key, digest_size=16, person=b"restart").digest()
+    return key
 
 
 def stored_headers(headers: Headers) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def sift(connection: Connection, source: Source, window_start: datetime, batch: 
     followed = [(found, found.listing) for found in batch if found.listing]
     if not followed or source.max_barren is None:
         return list(batch)
-    ways = {r.unique_key: traps.pattern(r.url) for found, _ in followed for r in _ways(source, found)}
+    ways = {r.unique_key: traps.pattern(r.url, r.restarts) for found, _ in followed for r in _ways(source, found)}
     sifter = Sifter(
         source=source,
         ways=ways,

@@ -258,6 +258,15 @@ def drop_failed(connection: Connection) -> None:
         connection.execute(SQL[name])
 
 
+def drop_repeated(connection: Connection, *, source: str, window_start: datetime) -> None:
+    """What listings show again because their chain has started over is neither a record nor a duplicate."""
+    values = {"source": source, "window_start": window_start}
+    restarted: Any = connection.execute(SQL["has_restarted"], values).fetchone()
+    if restarted[0]:
+        connection.execute(SQL["drop_repeated_rows"], values)
+        connection.execute(SQL["drop_repeated_raw"], values)
+
+
 def settle(connection: Connection) -> None:
     """Judge what needs all rows: one record per entity (the smallest request id wins), and each page's outcome."""
     for name in ("index_raw", "index_records", "index_rejects", "analyze_rows", "mark_duplicates", "settle_pages"):

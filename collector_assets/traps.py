@@ -61,16 +61,18 @@ def is_deeper(url: str, than: str) -> bool:
     return folder.startswith(other + "/")
 
 
-def pattern(url: str) -> str:
+def pattern(url: str, restarts: int = 0) -> str:
     """What addresses of one sort share: host, path with `*` for numbers and months, names of the parameters.
 
-    What stands several times in a row stands once, so that `/page/2/`, `/page/2/page/3/` … are of one sort.
+    What stands several times in a row stands once, so that `/page/2/`, `/page/2/page/3/` … are of one sort. A chain
+    that has started over shows what it showed before, so it is a sort of its own.
     """
     address, _, query = url.partition("?")
     host, *segments = address.partition("://")[2].split("/")
     path = "/".join(_once([_sort(segment) for segment in segments[:_PARTS]]))
     names = "&".join(sorted({pair.partition("=")[0] for pair in query.split("&")})) if query else ""
-    return f"{host}/{path}{names and '?' + names}"[:LONGEST_PATTERN]
+    found = f"{host}/{path}{names and '?' + names}"[:LONGEST_PATTERN]
+    return f"{found} (restart {restarts})" if restarts else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +105,12 @@ class Listing:
     """Digest of the listing that it was found on, where it lies in a folder below."""
     rows: bytes = b""
     """Digest of the records on it, where its kind has any."""
+    restarts: int = 0
+    """How often its chain had started over."""
     pattern: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pattern", pattern(self.url))
+        object.__setattr__(self, "pattern", pattern(self.url, self.restarts))
 
 
 def digest(body: bytes) -> bytes:

@@ -21,8 +21,8 @@ WITH given AS (
         %(unique_keys)s::bytea[], %(kinds)s::text[], %(lanes)s::text[], %(priorities)s::integer[], %(entities)s::text[],
         %(urls)s::text[], %(budget_keys)s::text[], %(methods)s::text[], %(bodies)s::bytea[], %(headers)s::jsonb[],
         %(hints)s::jsonb[], %(depths)s::integer[], %(referrers)s::text[], %(barren)s::integer[], %(above)s::bytea[],
-        %(known_runs)s::integer[], %(known)s::boolean[], %(secrets)s::jsonb[]
-    ) WITH ORDINALITY AS g (unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints, depth, referrer, barren, above, known_run, is_known, secrets, place)
+        %(known_runs)s::integer[], %(known)s::boolean[], %(secrets)s::jsonb[], %(found_on)s::bigint[], %(restarts)s::integer[]
+    ) WITH ORDINALITY AS g (unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints, depth, referrer, barren, above, known_run, is_known, secrets, found_on, restarts, place)
     ORDER BY g.unique_key, g.place
 ), fresh AS MATERIALIZED (
     SELECT g.* FROM given AS g
@@ -32,9 +32,9 @@ WITH given AS (
 ), added AS (
     INSERT INTO requests (
         source, window_start, unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints,
-        secrets, depth, referrer, barren, above, known_run, state, outcome, finished_at, edition, max_attempts)
+        secrets, depth, referrer, barren, above, known_run, found_on, restarts, state, outcome, finished_at, edition, max_attempts)
     SELECT %(source)s, %(window_start)s, unique_key, kind, lane, priority, entity, url, budget_key, method, body, headers, hints,
-        secrets, depth, referrer, barren, above, known_run, CASE WHEN is_known THEN 'skipped' ELSE 'candidate' END,
+        secrets, depth, referrer, barren, above, known_run, found_on, restarts, CASE WHEN is_known THEN 'skipped' ELSE 'candidate' END,
         CASE WHEN is_known THEN 'known' END, CASE WHEN is_known THEN clock_timestamp() END, %(edition)s, %(max_attempts)s
     FROM fresh ORDER BY place LIMIT %(room)s
     ON CONFLICT (source, window_start, unique_key) DO NOTHING
@@ -53,6 +53,32 @@ SELECT (SELECT count(*) FROM added) AS new, (SELECT count(*) FROM fresh) AS fres
 -- Which of these requests the window has already.
 SELECT unique_key FROM requests
 WHERE source = %(source)s AND window_start = %(window_start)s AND unique_key = ANY (%(unique_keys)s::bytea[]);
+
+-- name: chain_starts
+-- Where the chains of these listings begin: the first of their kind on the way to each, or, for one that is the first
+-- itself, the page that led to it.
+WITH RECURSIVE way AS (
+    SELECT r.request_id AS ended, r.kind AS of_kind, r.request_id, r.found_on, r.kind, 0 AS steps
+    FROM requests AS r
+    WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[])
+    UNION ALL
+    SELECT w.ended, w.of_kind, p.request_id, p.found_on, p.kind, w.steps + 1
+    FROM way AS w JOIN requests AS p ON p.window_start = %(window_start)s AND p.request_id = w.found_on
+    WHERE w.kind = w.of_kind AND (p.kind = w.of_kind OR w.steps = 0)
+)
+SELECT s.unique_key, s.kind, s.lane, s.url, s.budget_key, s.priority, s.entity, s.method, s.body, s.headers, s.hints,
+    s.secrets, s.depth, s.referrer, s.barren, s.above, s.known_run, s.found_on, s.restarts
+FROM requests AS s
+WHERE s.window_start = %(window_start)s AND s.request_id = ANY (ARRAY(
+    SELECT DISTINCT ON (w.ended) w.request_id FROM way AS w WHERE w.steps > 0 ORDER BY w.ended, w.steps DESC))
+ORDER BY s.request_id;
+
+-- name: reopen_requests
+-- What was skipped because its chain started over, and is led to again by a chain that has. Its attempt was given back.
+UPDATE requests AS r SET state = 'candidate', outcome = NULL, reason = NULL, finished_at = NULL, restarts = g.restarts
+FROM unnest(%(unique_keys)s::bytea[], %(restarts)s::integer[]) AS g (unique_key, restarts)
+WHERE r.source = %(source)s AND r.window_start = %(window_start)s AND r.unique_key = g.unique_key
+  AND r.state = 'skipped' AND r.outcome = 'chain_restarted' AND r.restarts < g.restarts;
 
 -- name: take_back_expired
 -- Leases that ended: the attempt counts. One statement, whose WHERE looks again; a row that is locked is left for the
@@ -157,7 +183,8 @@ UPDATE requests AS r SET
     leased_until = coalesce(%(now)s::timestamptz, clock_timestamp()) + %(lease)s
 WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.state IS NOT DISTINCT FROM 'queued'
 RETURNING r.request_id, r.fence, r.attempts AS attempt, r.max_attempts, r.snoozes, r.kind, r.lane, r.url, r.budget_key, r.method, r.body,
-    r.headers, r.hints, r.entity, r.depth, r.referrer, r.leased_until, r.chain, r.barren, r.above, r.known_run, r.secrets;
+    r.headers, r.hints, r.entity, r.depth, r.referrer, r.leased_until, r.chain, r.barren, r.above, r.known_run, r.secrets,
+    r.found_on, r.restarts;
 
 -- name: write_turns
 -- Where the round robins of a window stand.

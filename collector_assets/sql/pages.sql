@@ -42,7 +42,7 @@ SELECT
     p.page_id, p.request_id, p.attempt, p.kind, p.url, p.final_url, p.status, p.content_type, p.requested_at,
     p.fetched_at, p.warc_file, p.warc_offset, p.warc_length, p.payload_digest, p.body_bytes, p.flags, p.late,
     h.warc_file AS held_file, h.warc_offset AS held_offset, h.warc_length AS held_length, h.final_url AS held_url,
-    r.lane, r.entity, r.hints, r.referrer, r.depth, r.state, r.outcome AS request_outcome
+    r.lane, r.entity, r.hints, r.referrer, r.depth, r.restarts, r.state, r.outcome AS request_outcome
 FROM (
     SELECT DISTINCT ON (request_id) *
     FROM pages
@@ -53,7 +53,7 @@ FROM (
 ) AS p
 -- A look-up per page: joined plainly, the whole window's requests may be read for each part of it.
 CROSS JOIN LATERAL (
-    SELECT lane, entity, hints, referrer, depth, state, outcome
+    SELECT lane, entity, hints, referrer, depth, restarts, state, outcome
     FROM requests
     WHERE window_start = p.window_start AND request_id = p.request_id
     OFFSET 0

@@ -54,6 +54,40 @@ DELETE FROM staged_rows AS s USING staged_pages AS p WHERE p.page_id = s.page_id
 -- The same of rows that wait for `combine`.
 DELETE FROM staged_raw AS s USING staged_pages AS p WHERE p.page_id = s.page_id AND p.outcome IS NOT NULL;
 
+-- name: has_restarted
+-- Whether any chain of listings of the window has started over.
+SELECT EXISTS (SELECT FROM requests WHERE source = %(source)s AND window_start = %(window_start)s AND restarts > 0);
+
+-- name: drop_repeated_rows
+-- Records that listings show again because their chain has started over; what was read before that stays. They are
+-- no duplicates, so they leave the counts of their page, which is good even if it shows nothing else.
+WITH dropped AS (
+    DELETE FROM staged_rows AS s USING (
+        SELECT s.ctid AS place, r.restarts > min(r.restarts) OVER (PARTITION BY s.record_type, s.entity, r.kind, s.reasons IS NULL) AS is_again
+        FROM staged_rows AS s JOIN requests AS r ON r.window_start = %(window_start)s AND r.request_id = s.request_id
+        WHERE s.entity IS NOT NULL
+    ) AS d
+    WHERE s.ctid = d.place AND d.is_again
+    RETURNING s.page_id
+), counted AS (
+    SELECT page_id, count(*) AS rows FROM dropped GROUP BY page_id
+)
+UPDATE staged_pages AS p SET yielded = p.yielded - c.rows, may_be_empty = true FROM counted AS c WHERE p.page_id = c.page_id;
+
+-- name: drop_repeated_raw
+-- The same of rows that wait for `combine`.
+WITH dropped AS (
+    DELETE FROM staged_raw AS s USING (
+        SELECT s.ctid AS place, r.restarts > min(r.restarts) OVER (PARTITION BY s.record_type, s.entity, r.kind) AS is_again
+        FROM staged_raw AS s JOIN requests AS r ON r.window_start = %(window_start)s AND r.request_id = s.request_id
+    ) AS d
+    WHERE s.ctid = d.place AND d.is_again
+    RETURNING s.page_id
+), counted AS (
+    SELECT page_id, count(*) AS rows FROM dropped GROUP BY page_id
+)
+UPDATE staged_pages AS p SET yielded = p.yielded - c.rows, may_be_empty = true FROM counted AS c WHERE p.page_id = c.page_id;
+
 -- name: raw_rows_by_entity
 -- Byte order: the same on every server.
 SELECT record_type, entity, page_id, request_id, ordinal, collected_at, late, suspect, data

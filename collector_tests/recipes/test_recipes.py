@@ -176,3 +176,18 @@ def test_fourteen_sites(hands: Hands) -> None:
     assert hands.rows("SELECT source, count(*) FROM latest GROUP BY 1 ORDER BY 1") == [
         ("books_ayr", 9), ("books_bath", 9), ("books_cork", 9),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", ["410", "200"])
+def test_json_api_with_cursor(hands: Hands, recipe: Recipe, status: str) -> None:
+    """The cursor of the fifth page expires: the chain starts over, and what the window has is not there twice."""
+    source = recipe("json_api_with_cursor")
+    hands.site.misbehave("expire_cursors", prefix="/api/", every=5, times=1, arg=status)
+    counts = hands.whole(source).counts
+    assert (counts.done, counts.skipped, counts.failed) == (4 + 8, 1, 0)
+    assert [row["outcome"] for row in counts.outcome_table() if row["state"] == "skipped"] == ["chain_restarted"]
+    assert [arrival.path.count("cursor") for arrival in hands.arrivals("register.localhost")] == [
+        0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1,
+    ]  # fmt: skip
+    assert hands.publish(source).total == 72
+    assert hands.column("SELECT count(*) FROM rejects") == [0]
