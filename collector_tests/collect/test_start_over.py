@@ -54,10 +54,7 @@ def listings(hands: Hands) -> list[str]:
 
 
 def test_a_chain_starts_over_and_what_is_known_is_not_collected_twice(hands: Hands) -> None:
-    """The third listing is gone once: the first is fetched again, and every book once.
-
-    Mutation: `start_over.starts` yields nothing.
-    """
+    """Rule 1: the third listing is gone once, the first is fetched again, and every book once."""
     hands.site.misbehave("status", prefix="/catalogue/page-3", arg="410", times=1)
     status = hands.whole(SHOP)
     assert listings(hands) == ["1", "2", "3", "1", "2", "3"]
@@ -71,7 +68,7 @@ def test_a_chain_starts_over_and_what_is_known_is_not_collected_twice(hands: Han
 
 
 def test_a_chain_starts_over_so_often_and_then_fails_and_a_replay_is_once_more(hands: Hands) -> None:
-    """Mutation: `start_over.judged` never looks at `max_restarts`."""
+    """Rule 1: new work on purpose, a bounded number of times."""
     hands.site.misbehave("status", prefix="/catalogue/page-3", arg="410", times=4)
     status = hands.whole(SHOP)
     assert listings(hands) == ["1", "2", "3"] * 3

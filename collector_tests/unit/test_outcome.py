@@ -26,7 +26,7 @@ class TestPolicies:
     def test_what_is_not_wanted_is_skipped(self):
         unwanted = {
             Outcome.UNWANTED, Outcome.OUT_OF_SCOPE, Outcome.ROBOTS_DISALLOWED, Outcome.KNOWN, Outcome.SOFT_GONE,
-            Outcome.GONE_CONFIRMED,
+            Outcome.GONE_CONFIRMED, Outcome.CHAIN_RESTARTED,
         }  # fmt: skip
         assert {each for each in Outcome if policy(each) is Policy.SKIP} == unwanted
 
