@@ -62,8 +62,9 @@ VALUES: dict[str, dict[str, Any]] = {
     "outlook": SCOPE,
     "due_by_key": SCOPE | {"room": 100},
     "work_by_halt": SCOPE,
+    "is_in_use": SCOPE,
 }
-READS_THE_WINDOW = {"count_requests", "work_by_halt"}
+READS_THE_WINDOW = {"count_requests", "work_by_halt", "is_in_use"}
 BY_PRIMARY_KEY = {"admit_requests", "claim_requests"}
 
 FILL = """
