@@ -15,7 +15,7 @@ from collector_assets import pages, windows
 from collector_assets.archive import Archive
 from collector_assets.archive.check import Checked, Problem, Record, check, repeated
 from collector_assets.archive.names import folder_of
-from collector_assets.archive.warc import target_uri
+from collector_assets.archive.warc import names
 from collector_assets.database import Database
 from collector_assets.errors import BrokenRecord
 from collector_assets.pages import Place
@@ -116,7 +116,8 @@ def _add(audit: Audit, checked: Checked, places: Sequence[Place] | None) -> None
     audit.problems += _unlike(checked.file, places, records)
     pointed = {place.location.offset for place in places}
     audit.unreferenced += sum(
-        record.type in {"response", "revisit"} and record.offset not in pointed for record in checked.records
+        record.type in {"response", "revisit", "resource"} and record.offset not in pointed
+        for record in checked.records
     )
 
 
@@ -128,9 +129,9 @@ def _unlike(file: str, places: Iterable[Place], records: Mapping[int, Record]) -
             wrong = "no sound record begins there"
         elif record.length != location.length:
             wrong = f"the record is {record.length} bytes long, not {location.length}"
-        elif record.type != ("revisit" if place.is_revisit else "response"):
+        elif record.type not in (("revisit",) if place.is_revisit else ("response", "resource")):
             wrong = f"a {record.type} record is there"
-        elif record.url != target_uri(location.url):
+        elif not names(record.url, location.url):
             wrong = f"the record is of {record.url}"
         elif record.payload_digest != location.payload_digest:
             wrong = "the record has another payload digest"

@@ -59,6 +59,8 @@ class Ending(StrEnum):
     TURN_OVER = "turn_over"
     HALTED = "halted"
     """What is left is for origins that refused us."""
+    STOPPED = "stopped"
+    """A fetcher can send nothing more; `run` raises why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,7 @@ def run(
 
     `kinds` are the kinds this pass drains (nothing: every kind). An interrupt or an error gives leases and slots back
     and propagates; after a lost database they run out by themselves. Raises `OriginHalted` when all that is left is for
-    origins that refused us.
+    origins that refused us, and `RenderingStopped` when a rendering service cannot go on.
     """
     worker = Worker(
         source=source,
@@ -119,6 +121,8 @@ def run(
                 collected = runner.run(interrupted.stoppable(worker.drain()))
         finally:
             worker.let_go()
+    if worker.stopped_by:
+        raise worker.stopped_by
     if collected.ending is Ending.HALTED:
         raise _halted(source, window, kinds, database)
     return collected
@@ -204,6 +208,11 @@ class Worker:
             depositing.cancel()
             await self._shift.fetcher.close()
 
+    @property
+    def stopped_by(self) -> CollectorError | None:
+        """Why a fetcher can send nothing more, if so."""
+        return self._shift.stopped_by
+
     def _is_stopped(self, url: str) -> bool:
         """Whether nothing may be sent there now: its origin is halted, or its budget key is closed."""
         return self._stops.forbid(url) or self._stops.closed_for_s(self._source.budget_key(url)) > 0
@@ -261,7 +270,7 @@ class Worker:
                 due = await self._shift.transact(self._look)
                 now = time.monotonic()
                 idle.seen(due.to_fetch, is_busy=is_busy, now=now)
-                if now >= turn_ends:
+                if now >= turn_ends or self._shift.stopped_by:
                     return await self._finish_turn(desks), due.next_due_in
                 self._open_desks(desks, due)
                 if not desks and not is_busy:
@@ -331,12 +340,12 @@ class Worker:
             await depositing  # raises what ended it: without deposits there is no point in sending
 
     async def _finish_turn(self, desks: dict[str, asyncio.Task[None]]) -> Ending:
-        """Send nothing more, let answers come in, and say that the turn is over."""
+        """Send nothing more, let answers come in, and say why."""
         self._shift.is_stopping = True
         for desk in self._desks.values():
             desk.wake()
         await asyncio.gather(*desks.values())
-        return Ending.TURN_OVER
+        return Ending.STOPPED if self._shift.stopped_by else Ending.TURN_OVER
 
     def _standing(self, due: frontier.Due) -> Progress:
         answered = sum(self._outbox.tally.outcomes.values())

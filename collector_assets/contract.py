@@ -16,12 +16,13 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, Literal, Self
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
-from collector_assets import addresses, charset, keys, urls
+from collector_assets import addresses, charset, disguise, keys, urls
 from collector_assets.errors import ContractError, NotBuiltYet
 from collector_assets.media import Media
 from collector_assets.page import Page, is_selector
@@ -30,15 +31,17 @@ from collector_assets.request import Link, RestartChain, Secret
 from collector_assets.window import Cron, Daily, Hourly, Schedule, Window
 
 __all__ = [
-    "FOREVER", "Budget", "Cron", "Daily", "Expect", "FromFile", "FromQuery", "FromSource", "Hourly", "Keys", "Kind",
-    "Link", "Page", "Record", "RestartChain", "Retention", "Secret", "Session", "Source", "Unreadable", "attempt",
-    "days", "hours", "minutes", "replace", "seconds",
+    "FOREVER", "Budget", "Cron", "Daily", "Expect", "FromFile", "FromQuery", "FromSource", "Hourly", "InHeader",
+    "InJson", "Keys", "Kind", "Link", "Page", "Record", "RenderingService", "RestartChain", "Retention", "Secret",
+    "Session", "Source", "Unreadable", "attempt", "days", "hours", "minutes", "replace", "seconds",
 ]  # fmt: skip
 
 STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, extra="forbid")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}\Z")
 NAMED_WINDOW = re.compile(r"\{window\.(start|end)(?::([^}]*))?\}|\{window\.key\}")
 FOREVER = timedelta.max
+LEAST_RENDERING = timedelta(seconds=10)
+"""Of `total_timeout`: a service must be done before we are (`fetch/rendering.py`)."""
 SITEMAP_BYTES = 50 * 2**20
 """https://www.sitemaps.org/protocol.html"""
 DEFAULT_LANE = "*"
@@ -58,6 +61,7 @@ SoftGone = Callable[[Page], bool]
 Start = Callable[[Window, Mapping[str, Any]], Iterable[Link]]
 Headers = Mapping[str, str | Secret]
 OnStatus = Literal["gone", "not_yet", "fail", "skip", "restart"]
+Trouble = Literal["retry", "refused", "fail", "stop"]
 
 
 def seconds(number: float) -> timedelta:
@@ -195,7 +199,9 @@ class Kind(Refusing):
         default=None, description="(Page) -> records on a page of this kind; pure: no network, clock, database"
     )
     fetcher: Literal["http", "browser", "rendering"] = Field(
-        default="http", description="how pages of this kind are fetched (browser, rendering: issue D)"
+        default="http",
+        description="how pages of this kind are fetched: by us, in a browser of ours (issue D), or by the "
+        "source's `rendering`",
     )
     dedupe: Literal["url", "entity"] = Field(
         default="url", description="what makes two requests of this kind the same work"
@@ -275,6 +281,71 @@ class Session(Refusing):
 
     login: Link
     proof: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class InHeader(Refusing):
+    """A place in the answer of a rendering service: one of its headers."""
+
+    name: str
+    """In any case; as `site_headers` the prefix of those that are the site's, like "Spb-"."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class InJson(Refusing):
+    """A place in the answer of a rendering service: a value in its JSON."""
+
+    path: str
+    """Keys joined by dots, like "data.metadata.statusCode"."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class RenderingService(Refusing):
+    """A service that fetches a page and runs its scripts, by declaration; presets are in `rendering_services`.
+
+    Values in `query` and `body` may be "{url}" (the page's address), "{timeout_ms}" and "{timeout_s}" (how long the
+    service may take), or Secret. Nothing in them may ask for a disguise.
+    """
+
+    name: str = Field(description="what it is called in reasons, in the archive and where its spending is counted")
+    endpoint: str = Field(description='its address; may hold "{url}", the page\'s address percent-encoded')
+    method: Literal["GET", "POST"] = Field(default="POST", description="method of the request to the service")
+    query: Mapping[str, str | Secret] = Field(default_factory=dict, description="query parameters of the endpoint")
+    headers: Headers = Field(default_factory=dict, description="headers for the service, such as its key (Secret)")
+    body: Mapping[str, Any] | None = Field(default=None, description="what is sent as JSON")
+    html: InJson | None = Field(
+        default=None, description="where the page is in the answer; None: the answer is the page"
+    )
+    status: InJson | InHeader | None = Field(
+        default=None, description="where the site's status is; None: the status of the answer is the site's"
+    )
+    final_url: InJson | InHeader | None = Field(default=None, description="where the address is that the page is from")
+    content_type: InJson | InHeader | None = Field(
+        default=None, description="where the type of the page is; what is no text inside of JSON is no page"
+    )
+    site_headers: InJson | InHeader | None = Field(default=None, description="where the site's headers are")
+    answered: InJson | InHeader | None = Field(
+        default=None, description="what is there only where the site has answered: else the answer is the service's own"
+    )
+    errors: tuple[InJson | InHeader, ...] = Field(
+        default=(), description="where an error of the service is named; something there is an error"
+    )
+    meanings: Mapping[int | str, Trouble] = Field(
+        default_factory=dict,
+        description='what its errors mean, by name (`*` stands for anything) or by status: "retry", "refused" (by the '
+        'site: counts as its refusal), "fail" (this page never), "stop" (the run). Else 401 to 405 and 407 stop, '
+        "408, 429 and 5xx are tried again, other 4xx fail",
+    )
+    price: float = Field(ge=0, description="of one call, at most, in the unit of `cap`: money or credits; 0: free")
+    cap: float | None = Field(
+        default=None, ge=0, description="what one window of the source may spend; the run stops before it is passed"
+    )
+    allow_addresses: tuple[str, ...] = Field(
+        default=(), description='networks inside that the service itself may be in, like "127.0.0.1/32"; pages may not'
+    )
+
+    def __post_init__(self) -> None:
+        _check_service(self)
 
 
 SchemaType = Any  # a pandera DataFrameModel class or DataFrameSchema; pandera itself is imported by the source file
@@ -431,6 +502,9 @@ class Source(Refusing):
         description="an entity is removed when so many whole windows in a row do not show it; 1 where a listing cannot "
         "shift while it is read",
     )
+    rendering: RenderingService | None = Field(
+        default=None, description='the service that fetches the pages of kinds with fetcher="rendering"'
+    )
     session: Session | None = Field(default=None, description="a login before pass 1 (issue C)")
     sitemaps: bool | tuple[str, ...] = Field(
         default=False,
@@ -455,6 +529,7 @@ class Source(Refusing):
         _check_keys(self)
         _check_soft_gone(self)
         _check_headers(self)
+        _check_rendering(self)
         _check_encodings(self)
         _check_records(self)
         _check_lanes(self)
@@ -819,13 +894,110 @@ def _check_headers(source: Source) -> None:
         *(kind.headers for kind in source.kind_map.values()),
         *(link.headers for link in links),
     ):
-        for name, value in headers.items():
-            if not HEADER_NAME.match(name):
-                raise _wrong(source, "headers", f"{name!r} is not a header name")
-            if name.lower() in OUR_HEADERS:
-                raise _wrong(source, "headers", f"{name} is ours to say: a source cannot set it")
-            if isinstance(value, str) and (value.strip() != value or not value.isprintable()):
-                raise _wrong(source, "headers", f"the value of {name} has control characters, or blanks around it")
+        if problem := _header_problem(headers):
+            raise _wrong(source, "headers", problem)
+
+
+def _header_problem(headers: Headers) -> str:
+    """What is wrong with them; empty when nothing is."""
+    for name, value in headers.items():
+        if not HEADER_NAME.match(name):
+            return f"{name!r} is not a header name"
+        if name.lower() in OUR_HEADERS:
+            return f"{name} is ours to say: a source cannot set it"
+        if isinstance(value, str) and (value.strip() != value or not value.isprintable()):
+            return f"the value of {name} has control characters, or blanks around it"
+    return ""
+
+
+def _check_service(service: RenderingService) -> None:
+    """What a declaration of a rendering service can never say."""
+    _check_endpoint(service)
+    _check_asking(service)
+    asking = {"endpoint": dict(parse_qsl(urlsplit(service.endpoint).query)), "query": service.query}
+    for field, given in (asking | {"headers": service.headers, "body": service.body or {}}).items():
+        if name := disguise.asked(given):
+            problem = (
+                "asks the service for a disguise: the collector says who it is, and stays away where it is refused"
+            )
+            raise _wrong_service(field, f"{name!r} {problem}")
+    if service.price and service.cap is None:
+        raise _wrong_service("cap", "is required where a call has a price: what one window may spend")
+    if service.cap is not None and service.cap < service.price:
+        raise _wrong_service("cap", f"{service.cap:g} is less than one call costs ({service.price:g})")
+
+
+def _check_endpoint(service: RenderingService) -> None:
+    address = urls.resolve(service.endpoint.replace("{url}", "0"), "")
+    if isinstance(address, urls.Rejected) or urls.has_user_info(service.endpoint):
+        raise _wrong_service(
+            "endpoint", f"{urls.shown(service.endpoint)!r} is no http(s) URL without user and password"
+        )
+    is_inside = bool(service.allow_addresses) or urls.is_demo(urls.host(address.url))
+    if address.url.startswith("http:") and not is_inside:
+        raise _wrong_service("endpoint", "is plain http: only for a service inside (allow_addresses)")
+    for text in service.allow_addresses:
+        try:
+            addresses.allowed_network(text)
+        except ValueError as error:
+            raise _wrong_service("allow_addresses", str(error)) from None
+
+
+def _check_asking(service: RenderingService) -> None:
+    if "{url}" not in service.endpoint and "{url}" not in (*service.query.values(), *_texts_in(service.body or {})):
+        raise _wrong_service("body", '"{url}" is nowhere: the service would not know which page is meant')
+    if service.method == "GET" and service.body is not None:
+        raise _wrong_service("body", "a GET has no body: say it in the query")
+    if not _is_json(service.body):
+        raise _wrong_service("body", "is no JSON: texts, numbers, lists and mappings, and Secret in them")
+    if problem := _header_problem(service.headers):
+        raise _wrong_service("headers", problem)
+
+
+def _wrong_service(field: str, problem: str) -> ContractError:
+    return ContractError(f"RenderingService.{field}", problem)
+
+
+def _is_json(given: Any) -> bool:
+    match given:
+        case None | str() | bool() | int() | float() | Secret():
+            return True
+        case Mapping():
+            return all(isinstance(name, str) and _is_json(each) for name, each in given.items())
+        case list() | tuple():
+            return all(map(_is_json, given))
+        case _:
+            return False
+
+
+def _texts_in(given: Any) -> Iterator[str]:
+    """Every text in a body."""
+    if isinstance(given, Mapping):
+        given = tuple(given.values())
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, list | tuple):
+        for each in given:
+            yield from _texts_in(each)
+
+
+def _check_rendering(source: Source) -> None:
+    kinds = {name: kind for name, kind in source.kind_map.items() if kind.fetcher == "rendering"}
+    service = source.rendering
+    if service is None:
+        if kinds:
+            raise _wrong(source, "rendering", f'{", ".join(kinds)}: fetcher="rendering" needs a RenderingService here')
+        return
+    if not kinds:
+        raise _wrong(source, "rendering", 'no kind says fetcher="rendering"')
+    if source.is_demo != urls.is_demo(urls.host(service.endpoint)):
+        problem = "the demo site is rendered by itself, and renders nothing else"
+        raise _wrong(source, "rendering", f"{problem}; a service on this machine is written 127.0.0.1")
+    if source.headers or source.session or any(kind.headers or kind.method != "GET" for kind in kinds.values()):
+        problem = "a rendering service is given addresses and nothing else: no headers, no session, no other method"
+        raise _wrong(source, "rendering", f"{problem}; what needs them is fetched by http")
+    if source.total_timeout < LEAST_RENDERING:
+        raise _wrong(source, "total_timeout", f"rendering takes time: at least {LEAST_RENDERING.total_seconds():g} s")
 
 
 def _check_encodings(source: Source) -> None:
@@ -899,5 +1071,5 @@ def _check_built(source: Source) -> None:
         if is_used:
             raise NotBuiltYet(f"source {source.name!r}: {field}", "C")
     for name, kind in source.kind_map.items():
-        if kind.fetcher != "http":
+        if kind.fetcher == "browser":
             raise NotBuiltYet(f"source {source.name!r}: kinds[{name!r}].fetcher={kind.fetcher!r}", "D")

@@ -22,17 +22,36 @@ from collector_assets.contract import (
     FromFile,
     FromQuery,
     FromSource,
+    InHeader,
+    InJson,
     Keys,
     Kind,
     Link,
     Page,
     Record,
+    RenderingService,
     Retention,
     Secret,
     Source,
 )  # fmt: skip
 
-PARTS: Final = (Source, Kind, FromQuery, FromFile, FromSource, Keys, Budget, Expect, Retention, Link, Record, Secret)
+PARTS: Final = (
+    Source,
+    Kind,
+    FromQuery,
+    FromFile,
+    FromSource,
+    Keys,
+    Budget,
+    RenderingService,
+    InJson,
+    InHeader,
+    Expect,
+    Retention,
+    Link,
+    Record,
+    Secret,
+)
 ALIASES: Final = {
     "Discover": "(Page) -> Iterable[Link]",
     "Extract": "(Page) -> Iterable[Mapping | Record]",
@@ -54,6 +73,7 @@ UNITS: Final = {
     "interleave_weights": "share", "max_bytes": "bytes", "max_decoded_bytes": "bytes", "max_attempts": "attempts",
     "in_flight": "requests", "max_redirects": "hops", "max_restarts": "times",
     "refusal_limit": "refusals", "on_status": "", "priority": "", "status": "",
+    "price": "money or credits", "cap": "money or credits",
 }  # fmt: skip
 HEAD: Final = """\
 # Source contract

@@ -612,7 +612,7 @@ def exchange_of(
     assert isinstance(answer, Response)  # noqa: S101
     sent = redirects.standing(asked)
     return Exchange(
-        url=answer.url,
+        url=answer.final_url,
         method=sent.method,
         request_headers=answer.request_headers,
         request_body=sent.body,
@@ -627,6 +627,7 @@ def exchange_of(
         truncated=answer.truncated,
         revisit=revisits.revisit_of(asked, answer) if isinstance(asked, Lease) else None,
         outcome=outcome,
+        rendered_by=answer.rendered_by,
     )
 
 

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TypeVar
 
-from collector_assets import budget, closing, frontier
+from collector_assets import budget, closing, frontier, landing
 from collector_assets.asking import LOOK_AGAIN_S, SLOT_LEASE, demand_of, request_of, to_its_end
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
 from collector_assets.deposit import Answered, answered_of
+from collector_assets.errors import CollectorError
 from collector_assets.fetch import Fetcher, NotSent
 from collector_assets.holdings import Holdings
 from collector_assets.outbox import Outbox
@@ -60,6 +61,12 @@ class Shift:
     sent: int = 0
     is_stopping: bool = False
     """Nothing more is claimed or sent."""
+    stopped_by: CollectorError | None = None
+    """What the worker ends with, once what is under way is in."""
+
+    def stop(self, error: CollectorError) -> None:
+        """Claim and send nothing more, because a fetcher cannot."""
+        self.is_stopping, self.stopped_by = True, self.stopped_by or error
 
     async def transact(self, unit: Callable[[Connection], T]) -> T:
         """One transaction, on a thread."""
@@ -288,8 +295,11 @@ class Desk:
             permission.ended(time.monotonic() if ended_at is None else ended_at)
         if isinstance(answer, NotSent):
             self._leases.appendleft(lease)
+            if answer.stop:
+                self._shift.stop(answer.stop)
             return None
         self._shift.sent += 1
+        answer = landing.judged(self._shift.politeness, answer)
         answered = answered_of(self._shift.source, lease, answer, permit.rule)
         self._heed(answered)
         return answered

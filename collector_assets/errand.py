@@ -78,7 +78,10 @@ class Errand:
     async def send(
         self, fetcher: Fetcher, request: FetchRequest, *, unless: Callable[[], bool] = lambda: False
     ) -> Response | NoResponse | None:
-        """Send what `ready` allowed; None when the slot was lost, or something else forbids it, before a byte left."""
+        """Send what `ready` allowed; None when the slot was lost, or something else forbids it, before a byte left.
+
+        Raises what keeps the fetcher from sending anything at all.
+        """
         permission, ended_at = self._permission, None
         assert permission is not None  # noqa: S101  it is ready
         if not permission.may_start(time.monotonic()):
@@ -89,7 +92,11 @@ class Errand:
             ended_at = got.ended_at
         finally:
             permission.ended(time.monotonic() if ended_at is None else ended_at)
-        return None if isinstance(got, NotSent) else got
+        if isinstance(got, NotSent):
+            if got.stop:
+                raise got.stop
+            return None
+        return got
 
     def _leave(self) -> None:
         """Give the slot back, and the place in the queue."""

@@ -19,6 +19,7 @@
     │   ├── LateRefused            the window is over and the source says late="refuse"
     │   ├── OriginHalted           what is left to fetch is for origins that refused us
     │   ├── PagesDiscarded         stored pages are gone, and what was read from them would be lost
+    │   ├── RenderingStopped       a rendering service will not go on, or all that may be spent is spent
     │   ├── ReplayRefused          named requests did not fail in fetching
     │   └── VerdictRefused         the window's newest verdict is not a pass
     ├── Unavailable              may work again by itself; a retry makes sense
@@ -155,6 +156,10 @@ class OriginHalted(Refused):
 
 class PagesDiscarded(Refused):
     """Pages of the window were discarded by retention: reading it again would lose what was read from them."""
+
+
+class RenderingStopped(Refused):
+    """No call to a rendering service can be made now: its own refusal, or the spending cap of the window."""
 
 
 class ReplayRefused(Refused):

@@ -60,6 +60,8 @@ class Outcome(StrEnum):
     DESTINATION_REFUSED = "destination_refused"
     ROBOTS_UNREACHABLE = "robots_unreachable"
     SECRET_MISSING = "secret_missing"  # noqa: S105  a name, not a secret
+    RENDERING_FAILED = "rendering_failed"
+    RENDERING_REFUSED = "rendering_refused"
     FETCHER_ERROR = "fetcher_error"
     LEASE_EXPIRED = "lease_expired"
     # reading
@@ -133,6 +135,14 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.SECRET_MISSING: (
         Policy.FAIL,
         "a Secret that the source names is not in the environment, or no header can carry it; nothing was sent",
+    ),
+    Outcome.RENDERING_FAILED: (
+        Policy.RETRY,
+        "the rendering service gave no page: its own error, or no answer of it; nothing is known about the site",
+    ),
+    Outcome.RENDERING_REFUSED: (
+        Policy.FAIL,
+        "the rendering service will never give this page, or it was asked for what a service is not given",
     ),
     Outcome.FETCHER_ERROR: (Policy.RETRY, "an error of our own around this request; the reason names it"),
     Outcome.LEASE_EXPIRED: (Policy.RETRY, "the worker that held it went away"),

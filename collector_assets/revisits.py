@@ -45,7 +45,7 @@ class EarlierPages:
         Whether the archive still has the bytes is for `held` to say: it may ask an object store, so outside of any
         transaction.
         """
-        asking = [lease.request_id for lease in leases if _may_ask(lease)]
+        asking = [lease.request_id for lease in leases if _may_ask(lease) and self._is_by_http(lease)]
         if not asking or not self._found_any(connection):
             return list(leases)
         found = pages.earlier(connection, self._window_start, asking)
@@ -57,6 +57,10 @@ class EarlierPages:
             replace(lease, earlier=None) if lease.earlier and not self._archive.holds(lease.earlier.location) else lease
             for lease in leases
         ]
+
+    def _is_by_http(self, lease: Lease) -> bool:
+        """What others made of a page cannot be asked for with a condition, nor compared byte by byte."""
+        return self._source.kind_map[lease.kind].fetcher == "http"
 
     def _found_any(self, connection: Connection) -> bool:
         if self._has_any is None:

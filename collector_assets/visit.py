@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import uvloop
 
-from collector_assets import conduct, origins, urls
+from collector_assets import conduct, landing, origins, urls
 from collector_assets.asking import later_of, request_of
 from collector_assets.contract import Source
 from collector_assets.database import Database
@@ -85,7 +85,7 @@ async def _go(
         match await politeness.ask(_address(request)):
             case Permit(rule=rule):
                 errand = Errand(source, request.budget_key, holder=holder, database=database)
-                return await _sent(source, request, rule, errand, fetcher, database)
+                return await _sent(source, request, rule, errand, fetcher, politeness, database)
             case Wait(is_busy=True, for_s=for_s):
                 return Busy(waited_s=time.monotonic() - began, closed_for_s=for_s if for_s > 1 else 0.0)
             case Forbidden() | Wait() as no:
@@ -108,7 +108,13 @@ def _address(request: NewRequest) -> str:
 
 
 async def _sent(
-    source: Source, request: NewRequest, rule: str, errand: Errand, fetcher: Fetcher, database: Database
+    source: Source,
+    request: NewRequest,
+    rule: str,
+    errand: Errand,
+    fetcher: Fetcher,
+    politeness: Politeness,
+    database: Database,
 ) -> Answer | Busy:
     """Wait for a slot, then send; again when the slot was lost before a byte left."""
     began, patience_s = time.monotonic(), source.patience.total_seconds()
@@ -117,6 +123,7 @@ async def _sent(
             ready = time.monotonic()
             got = await errand.send(fetcher, request_of(source, request))
             if got is not None and errand.acquired is not None:
+                got = landing.judged(politeness, got)
                 got = await asyncio.to_thread(_noted, source, request, got, database)
                 return Answer(
                     got=got, robots_rule=rule, waited_s=ready - began, gap_s=errand.acquired.gap_s,

@@ -47,3 +47,5 @@ class Exchange:
     """Where the body is already: then it is not stored again."""
     outcome: str = ""
     """What the fetch was found to be, where it is no good page; a note for other readers, the page's row decides."""
+    rendered_by: str = ""
+    """Who made the body from what the site sent, if somebody did: then it is a resource, not a response of the site."""

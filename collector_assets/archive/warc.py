@@ -37,6 +37,8 @@ REPACKED: Final = "; if the file was compressed anew as one stream, compress it 
 
 _RECORDS: Final = uuid.UUID("5d4a1b52-6b0c-4a39-9c5e-2f0a1a6f3c11")
 """Namespace of the ids of response records, which follow from their places: a revisit names a record by them."""
+RENDERED: Final = "urn:rendered:"
+"""Before the URL in the target of a page as somebody rendered it."""
 _PROFILE: Final = "http://netpreserve.org/warc/1.1/revisit/"
 MAX_HEAD: Final = 4 * 2**20
 """Bytes in which both heads of a record are."""
@@ -91,7 +93,12 @@ def batch_records(
 
 
 def exchange_records(exchange: Exchange, *, warcinfo_id: str, response_id: str) -> tuple[Body, bytes, bytes]:
-    """The response record, or the revisit record in its place; the request record; and the SHA-256 of the body."""
+    """The response record, or the revisit record in its place; the request record; and the SHA-256 of the body.
+
+    Of what somebody made from the site's answer: the resource record, and the metadata record that says who.
+    """
+    if exchange.rendered_by:
+        return _rendered_records(exchange, warcinfo_id=warcinfo_id, resource_id=response_id)
     date, uri, revisit = _moment(exchange.requested_at), target_uri(exchange.url), exchange.revisit
     digest = revisit.held.payload_digest if revisit else spool.sha256(exchange.body)
     common = f"WARC-Target-URI: {uri}\r\nWARC-Warcinfo-ID: <{warcinfo_id}>\r\n"
@@ -111,6 +118,36 @@ def exchange_records(exchange: Exchange, *, warcinfo_id: str, response_id: str) 
         response = _member("response", response_id, date, of_response, _response_head(exchange), exchange.body)
     request = _member("request", uuid.uuid4().urn, date, of_request, _request_block(exchange, uri))
     return response, request, digest
+
+
+def _rendered_records(exchange: Exchange, *, warcinfo_id: str, resource_id: str) -> tuple[Body, bytes, bytes]:
+    """A page as somebody rendered it, and what is known of the site's answer.
+
+    It is no protocol response of the site: a resource (WARC 1.1 §6.4) with metadata beside it (§6.6). Its target says
+    that it is not the entity body of the page's own URL.
+    """
+    date, digest = _moment(exchange.requested_at), spool.sha256(exchange.body)
+    common = f"WARC-Target-URI: {RENDERED}{target_uri(exchange.url)}\r\nWARC-Warcinfo-ID: <{warcinfo_id}>\r\n"
+    types = [value for name, value in exchange.headers if name.lower() == b"content-type"]
+    of_resource = (
+        f"{common}WARC-Payload-Digest: {_labelled(digest)}\r\nCollector-Fetched-At: {_moment(exchange.fetched_at)}\r\n"
+        f"Collector-Status: {exchange.status}\r\nCollector-Rendered-By: {_one_line(exchange.rendered_by)}\r\n"
+        + (f"WARC-Truncated: {exchange.truncated}\r\n" if exchange.truncated else "")
+        + (f"Collector-Outcome: {exchange.outcome}\r\n" if exchange.outcome else "")
+        + (f"Content-Type: {_one_line(types[0].decode('latin-1'))}\r\n" if types else "")
+    )
+    known = [f"renderedBy: {_one_line(exchange.rendered_by)}", f"status: {exchange.status}"]
+    lines = (b"header: " + name + b": " + value for name, value in exchange.headers)
+    known += [_one_line(line.decode("latin-1")) for line in lines]
+    fields = f"{common}WARC-Refers-To: <{resource_id}>\r\nContent-Type: application/warc-fields\r\n"
+    block = "".join(f"{line}\r\n" for line in known).encode("latin-1", "replace")
+    resource = _member("resource", resource_id, date, of_resource, b"", exchange.body)
+    return resource, _member("metadata", uuid.uuid4().urn, date, fields, block), digest
+
+
+def _one_line(text: str) -> str:
+    """Text as a header value."""
+    return "".join(each if each.isprintable() and ord(each) < 0x100 else "?" for each in text)
 
 
 def target_uri(url: str) -> str:
@@ -246,10 +283,12 @@ def read_large(stored: Iterator[bytes], location: Location) -> StoredResponse:
             if len(head) > MAX_HEAD:
                 break
         of_record, _, rest = head.partition(_END)
-        of_response, _, rest = rest.partition(_END)
-        fields = parse_fields(of_record)
-        response = parse_response(fields, of_response + _END)
-        size = int(fields["content-length"]) - len(of_response) - len(_END)
+        fields, of_response = parse_fields(of_record), b""
+        if fields.get("warc-type") != "resource":
+            of_response, _, rest = rest.partition(_END)
+            of_response += _END
+        response = parse_response(fields, of_response)
+        size = int(fields["content-length"]) - len(of_response)
         body, end = Spool(), b""
         for piece in itertools.chain((rest,), pieces):
             missing = size - len(body)
@@ -263,7 +302,7 @@ def read_large(stored: Iterator[bytes], location: Location) -> StoredResponse:
 
 
 def _as_named(response: StoredResponse, fields: dict[str, str], location: Location) -> StoredResponse:
-    if fields["warc-target-uri"] != target_uri(location.url):
+    if not names(fields["warc-target-uri"], location.url):
         raise BrokenRecord(f"{describe(location)}: holds {response.url}, not {location.url}")
     if response.is_revisit:
         is_right = fields.get("warc-payload-digest") == _labelled(location.payload_digest)
@@ -272,6 +311,11 @@ def _as_named(response: StoredResponse, fields: dict[str, str], location: Locati
     if not is_right:
         raise BrokenRecord(f"{describe(location)}: the body is not the one that was archived (SHA-256 differs)")
     return response
+
+
+def names(target: str, url: str) -> bool:
+    """Whether a record's target is this page, as it was answered or as somebody rendered it."""
+    return target.removeprefix(RENDERED) == target_uri(url)
 
 
 def describe(location: Location) -> str:
@@ -347,8 +391,10 @@ def parse_fields(head: bytes) -> dict[str, str]:
 
 
 def parse_response(fields: dict[str, str], block: bytes) -> StoredResponse:
-    """A response or revisit record as a value; its body is what follows the HTTP head."""
+    """A response, revisit or resource record as a value; the body of the first two is what follows the HTTP head."""
     kind, url = fields.get("warc-type"), fields.get("warc-target-uri")
+    if kind == "resource" and url and fields.get("collector-status", "").isdigit():
+        return _parsed_resource(fields, block, url)
     if kind not in {"response", "revisit"} or not url:
         raise BrokenRecord(f"a {kind or 'nameless'} record, not a response")
     head, end, body = block.partition(b"\r\n\r\n")
@@ -356,19 +402,35 @@ def parse_response(fields: dict[str, str], block: bytes) -> StoredResponse:
     words = start.split(b" ", 2)
     if not end or not start.startswith(b"HTTP/") or len(words) < 2 or not words[1].isdigit():
         raise BrokenRecord("a response record without an HTTP response")
-    try:
-        fetched_at = datetime.fromisoformat(fields.get("collector-fetched-at") or fields.get("warc-date", ""))
-    except ValueError:
-        raise BrokenRecord("a response record without a date") from None
     return StoredResponse(
         status=int(words[1]),
         headers=tuple(header_lines(lines)),
         body=body,
         url=url,
         truncated=fields.get("warc-truncated"),
-        fetched_at=fetched_at,
+        fetched_at=_fetched_at(fields),
         is_revisit=kind == "revisit",
     )
+
+
+def _parsed_resource(fields: dict[str, str], block: bytes, url: str) -> StoredResponse:
+    """A page as somebody rendered it: the status as it was told, the type as the only header."""
+    content_type = fields.get("content-type")
+    return StoredResponse(
+        status=int(fields["collector-status"]),
+        headers=(("Content-Type", content_type),) if content_type else (),
+        body=block,
+        url=url.removeprefix(RENDERED),
+        truncated=fields.get("warc-truncated"),
+        fetched_at=_fetched_at(fields),
+    )
+
+
+def _fetched_at(fields: dict[str, str]) -> datetime:
+    try:
+        return datetime.fromisoformat(fields.get("collector-fetched-at") or fields.get("warc-date", ""))
+    except ValueError:
+        raise BrokenRecord("a record without a date") from None
 
 
 def header_lines(lines: bytes) -> Iterable[tuple[str, str]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
+from collector_assets.errors import CollectorError
 from collector_assets.outcome import Outcome
 from collector_assets.request import Secret
 from collector_assets.spool import Body
@@ -77,6 +78,8 @@ class Response:
     """Where a good page leads by itself, as a redirect would; its outcome is then `redirect`."""
     flags: tuple[str, ...] = ()
     """What is doubtful about it, for its page (`Page.flags`)."""
+    rendered_by: str = ""
+    """Who made the body from what the site sent; then it is no answer of the site, and is archived as what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +99,11 @@ class NoResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotSent:
-    """The permission was over when the connection stood: nothing was sent, no attempt was used."""
+    """The permission was over when the connection stood, or nothing more can be sent: no attempt was used."""
 
     ended_at: float
+    stop: CollectorError | None = None
+    """Why nothing more can be sent by this fetcher, if so: the worker ends with it."""
 
 
 class Fetcher(Protocol):

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from collector_assets import urls
 from collector_assets.addresses import AddressPolicy, Reach
-from collector_assets.contract import Source
+from collector_assets.contract import RenderingService, Source
 from collector_assets.errors import ConfigurationError, DestinationRefused
 from collector_assets.fetch.names import Names
 
@@ -137,6 +137,11 @@ class Guard:
 def egress_of(source: Source, *, demo_site: str) -> Egress:
     """The way of a source, for one fetcher."""
     return DemoSiteOnly(demo_site) if source.is_demo else Guard(AddressPolicy(source.allow_addresses))
+
+
+def egress_of_service(source: Source, service: RenderingService, *, demo_site: str) -> Egress:
+    """The way to a source's rendering service; what it may reach inside is its own, and no page's."""
+    return DemoSiteOnly(demo_site) if source.is_demo else Guard(AddressPolicy(service.allow_addresses))
 
 
 def _host_and_port(demo_site: str) -> tuple[str, int]:

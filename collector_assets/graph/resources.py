@@ -8,9 +8,11 @@ from collector_assets.contract import Source
 from collector_assets.database import Database, require_current
 from collector_assets.extraction_pool import Helpers
 from collector_assets.fetch import Fetcher, choice
-from collector_assets.fetch.egress import egress_of
+from collector_assets.fetch.egress import egress_of, egress_of_service
 from collector_assets.fetch.http import HttpFetcher
+from collector_assets.fetch.rendering import RenderingFetcher
 from collector_assets.process import Ahead
+from collector_assets.purse import WindowPurse
 from collector_assets.window import Window
 from collector_assets.windows import WindowRow
 
@@ -46,10 +48,13 @@ class Installation:
         """Where the WARC files are."""
         return open_archive(self._archive_location)
 
-    def fetcher(self, source: Source, window: Window) -> Callable[[], Fetcher]:  # noqa: ARG002  whose spending counts
+    def fetcher(self, source: Source, window: Window) -> Callable[[], Fetcher]:
         """How to make the fetcher of a source, inside its event loop; refuses a nameless visit to the open web."""
         self._require_named(source)
-        makers: choice.Makers = {"http": lambda: self._http(source)}
+        makers: choice.Makers = {
+            "http": lambda: self._http(source),
+            "rendering": lambda: self._rendering(source, window),
+        }
         return lambda: choice.of(source, makers)
 
     def _http(self, source: Source) -> Fetcher:
@@ -58,6 +63,21 @@ class Installation:
             egress=egress_of(source, demo_site=self._demo_site),
             connections=source.in_flight,
         )
+
+    def _rendering(self, source: Source, window: Window) -> Fetcher:
+        service = source.rendering
+        assert service is not None  # noqa: S101  the contract refuses kinds without it
+        purse = (
+            WindowPurse(service, source=source.name, window_start=window.start, database=self.database)
+            if service.price
+            else None
+        )
+        by = HttpFetcher(
+            user_agent=self._user_agent,
+            egress=egress_of_service(source, service, demo_site=self._demo_site),
+            connections=source.in_flight,
+        )
+        return RenderingFetcher(service, by=by, target=egress_of(source, demo_site=self._demo_site), purse=purse)
 
     def _require_named(self, source: Source) -> None:
         if not source.is_demo:

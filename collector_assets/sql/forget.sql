@@ -27,3 +27,5 @@ DELETE FROM freshness_requests WHERE source = %(source)s;
 DELETE FROM alerts WHERE source = %(source)s;
 -- name: forget_known
 DELETE FROM known WHERE source = %(source)s;
+-- name: forget_spending
+DELETE FROM spending WHERE source = %(source)s;

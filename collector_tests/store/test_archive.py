@@ -29,8 +29,10 @@ from collector_assets.archive import (
     open_archive,
     warc,
 )
+from collector_assets.archive.check import check
 from collector_assets.errors import ArchiveUnwritable, BrokenRecord
 from collector_assets.spool import SPOOLED_FROM, Spool, sha256
+from collector_assets.spool import whole as whole_of
 
 FETCHED = datetime(2026, 3, 29, 1, 30, 0, 123456, UTC)
 REAL_FILES = Path("/work/shared/warc")
@@ -536,3 +538,75 @@ def test_append_is_cheap(files: LocalArchive) -> None:
         costs.append((time.process_time() - before) / len(batch))
     writer.close()
     assert min(costs) < 0.000_5
+
+
+class TestRendered:
+    """What somebody made of a page is archived as that (decision 0016)."""
+
+    page = "http://shop.localhost:8765/item/1"
+
+    def rendered(self, **changes: object) -> Exchange:
+        headers = ((b"Content-Type", b"text/html; charset=utf-8"), (b"X-Odd", b"a\r\nWARC-Type: response"))
+        usual = exchange(
+            self.page, rendered_by="firecrawl (api.example)", http_version="", reason="", headers=headers, ip=None,
+            request_headers=(), body="<p>\u20ac</p>".encode(),
+        )  # fmt: skip
+        return replace(usual, **changes)
+
+    def test_is_read_back_with_status_and_type(self, archive: Archive) -> None:
+        [place] = stored(archive, self.rendered(status=404, truncated="length"))
+
+        found = archive.read(place)
+
+        assert (found.status, found.url, found.truncated, found.is_revisit) == (404, self.page, "length", False)
+        assert found.headers == (("Content-Type", "text/html; charset=utf-8"),)
+        assert whole_of(found.body) == "<p>\u20ac</p>".encode()
+        assert found.fetched_at == FETCHED
+
+    def test_is_a_resource_that_says_who_made_it_and_no_response(self, archive: Archive) -> None:
+        [place] = stored(archive, self.rendered())
+        with archive.stream(place.file) as stream:
+            assert check(place.file, stream).problems == []
+        with archive.stream(place.file) as stream:
+            records = {
+                record.rec_type: (dict(record.rec_headers.headers), record.content_stream().read())
+                for record in ArchiveIterator(stream)
+            }
+
+        assert set(records) == {"warcinfo", "resource", "metadata"}
+        said, body = records["resource"]
+        assert said["WARC-Target-URI"] == f"urn:rendered:{self.page}"
+        assert said["Collector-Rendered-By"] == "firecrawl (api.example)"
+        assert (said["Content-Type"], body) == ("text/html; charset=utf-8", "<p>\u20ac</p>".encode())
+        about, known = records["metadata"]
+        assert about["WARC-Refers-To"] == said["WARC-Record-ID"]
+        assert known.splitlines()[:2] == [b"renderedBy: firecrawl (api.example)", b"status: 200"]
+        assert b"header: X-Odd: a??WARC-Type: response" in known.splitlines()
+
+    def test_stands_between_ordinary_exchanges(self, archive: Archive) -> None:
+        places = stored(archive, exchange(), self.rendered(), exchange())
+
+        assert [archive.read(place).url for place in places] == [places[0].url, self.page, places[2].url]
+
+    def test_of_another_page_is_not_read(self, archive: Archive) -> None:
+        [place] = stored(archive, self.rendered())
+
+        with pytest.raises(BrokenRecord, match="holds"):
+            archive.read(replace(place, url="http://shop.localhost:8765/item/2"))
+
+    @pytest.mark.parametrize("body", [b"\r\n\r\n" * 3, b""])
+    def test_may_hold_anything(self, archive: Archive, body: bytes) -> None:
+        [place] = stored(archive, self.rendered(body=body, headers=()))
+
+        assert (whole_of(archive.read(place).body), archive.read(place).headers) == (body, ())
+
+    def test_may_be_large(self, archive: Archive) -> None:
+        body = Spool()
+        for number in range(SPOOLED_FROM // 1_000_000 + 2):
+            body.write(os.urandom(500_000) + b"\r\n\r\n" + bytes([number]) * 500_000)
+        [place] = stored(archive, self.rendered(body=body))
+
+        found = archive.read(place)
+
+        assert sha256(found.body) == sha256(body)
+        assert found.status == 200
