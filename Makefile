@@ -20,13 +20,16 @@ export UV_HTTP_TIMEOUT := 180
 export DAGSTER_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo dev test hostile ui lint fmt chaos mutants bench bench-sources screenshots migrate browser clean
+.PHONY: help demo demo-browser dev test hostile ui lint fmt chaos mutants bench bench-sources screenshots migrate browser clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## Collect the lab and the shop, twice, on embedded Postgres; prints what happened
 	$(BIN)/collector demo
+
+demo-browser: $(INSTALLED) browser ## The same shop built by a script, in a browser: 60/60/60, with what was not loaded
+	$(BIN)/collector demo-browser
 
 dev: $(INSTALLED) ## The Dagster UI on the same data (http://127.0.0.1:3000)
 	$(BIN)/collector dev
@@ -69,7 +72,7 @@ screenshots: $(INSTALLED) browser ## The pictures of docs/using-the-ui.md, taken
 migrate: $(INSTALLED) ## Bring the database up to this release
 	$(BIN)/collector migrate
 
-browser: $(INSTALLED) ## A Chromium for the tests of the UI: Debian's as root, else Playwright's
+browser: $(INSTALLED) ## A Chromium where there is none: Debian's as root, else Playwright's
 	@if command -v chromium >/dev/null; then chromium --version; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; \

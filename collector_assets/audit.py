@@ -18,6 +18,7 @@ from collector_assets.archive.names import folder_of
 from collector_assets.archive.warc import names
 from collector_assets.database import Database
 from collector_assets.errors import BrokenRecord
+from collector_assets.page import Location
 from collector_assets.pages import Place
 from collector_assets.windows import WindowRow
 
@@ -108,28 +109,36 @@ def _add(audit: Audit, checked: Checked, places: Sequence[Place] | None) -> None
         return
     places = places or ()
     audit.rows += len(places)
-    needed_to = max((place.location.offset + place.location.length for place in places), default=0)
+    needed_to = max((at.offset + at.length for _, at, _ in _expected(places)), default=0)
     for problem in checked.problems:
         is_torn = problem.offset == checked.stopped_at and problem.offset >= needed_to
         (audit.torn if is_torn else audit.problems).append(problem)
     records = {record.offset: record for record in checked.records}
     audit.problems += _unlike(checked.file, places, records)
-    pointed = {place.location.offset for place in places}
+    pointed = {each.location.offset for place in places for each in (place, *place.location.parts)}
     audit.unreferenced += sum(
         record.type in {"response", "revisit", "resource"} and record.offset not in pointed
         for record in checked.records
     )
 
 
+def _expected(places: Iterable[Place]) -> Iterator[tuple[int, Location, str]]:
+    """Page, place and type of each record that a row points at."""
+    for place in places:
+        yield place.page_id, place.location, "revisit" if place.is_revisit else "response"
+        for part in place.location.parts:
+            yield place.page_id, part.location, "response" if part.role == "captured" else "resource"
+
+
 def _unlike(file: str, places: Iterable[Place], records: Mapping[int, Record]) -> Iterator[Problem]:
     """Rows whose place does not hold what they say."""
-    for place in places:
-        location, record = place.location, records.get(place.location.offset)
+    for page_id, location, kind in _expected(places):
+        record = records.get(location.offset)
         if record is None:
             wrong = "no sound record begins there"
         elif record.length != location.length:
             wrong = f"the record is {record.length} bytes long, not {location.length}"
-        elif record.type not in (("revisit",) if place.is_revisit else ("response", "resource")):
+        elif record.type not in (("revisit",) if kind == "revisit" else ("response", "resource")):
             wrong = f"a {record.type} record is there"
         elif not names(record.url, location.url):
             wrong = f"the record is of {record.url}"
@@ -137,7 +146,7 @@ def _unlike(file: str, places: Iterable[Place], records: Mapping[int, Record]) -
             wrong = "the record has another payload digest"
         else:
             continue
-        yield Problem(file=file, offset=location.offset, message=f"page {place.page_id} ({location.url}): {wrong}")
+        yield Problem(file=file, offset=location.offset, message=f"page {page_id} ({location.url}): {wrong}")
 
 
 def _missing(audit: Audit, rows: Mapping[str, Sequence[Place]]) -> None:

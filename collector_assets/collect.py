@@ -14,7 +14,7 @@ import secrets
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from enum import StrEnum
@@ -86,6 +86,8 @@ class Collected:
     wire_bytes: int
     late: int
     seconds: float
+    loads: Mapping[str, int] = field(default_factory=dict)
+    """What pages in a browser wanted besides their documents, by what became of it (`gate.Load`)."""
     troubles: tuple[str, ...] = ()
     """Whose robots.txt could not be had, and why."""
 
@@ -252,6 +254,7 @@ class Worker:
             wire_bytes=tally.wire_bytes,
             late=tally.late,
             seconds=time.monotonic() - self._began,
+            loads=dict(self._shift.loads),
             troubles=tuple(self._shift.politeness.troubles()),
         )
 

@@ -31,9 +31,10 @@ from collector_assets.request import Link, RestartChain, Secret
 from collector_assets.window import Cron, Daily, Hourly, Schedule, Window
 
 __all__ = [
-    "FOREVER", "Budget", "Cron", "Daily", "Expect", "FromFile", "FromQuery", "FromSource", "Hourly", "InHeader",
-    "InJson", "Keys", "Kind", "Link", "Page", "Record", "RenderingService", "RestartChain", "Retention", "Secret",
-    "Session", "Source", "Unreadable", "attempt", "days", "hours", "minutes", "replace", "seconds",
+    "FOREVER", "Browser", "Budget", "Click", "Cron", "Daily", "Expect", "Fill", "FromFile", "FromQuery", "FromSource",
+    "Hourly", "InHeader", "InJson", "Keys", "Kind", "Link", "Page", "Press", "Record", "RenderingService",
+    "RestartChain", "Retention", "Scroll", "Secret", "Session", "Source", "Unreadable", "View", "attempt", "days",
+    "hours", "minutes", "replace", "seconds",
 ]  # fmt: skip
 
 STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, extra="forbid")
@@ -62,6 +63,8 @@ Start = Callable[[Window, Mapping[str, Any]], Iterable[Link]]
 Headers = Mapping[str, str | Secret]
 OnStatus = Literal["gone", "not_yet", "fail", "skip", "restart"]
 Trouble = Literal["retry", "refused", "fail", "stop"]
+Loads = Literal["image", "media", "font", "stylesheet", "script"]
+CAP = re.compile(r"cap ([0-9]{1,5})\Z")
 
 
 def seconds(number: float) -> timedelta:
@@ -190,6 +193,116 @@ class Keys(Refusing):
         )  # fmt: skip
 
 
+@dataclass(frozen=True, config=STRICT)
+class Click(Refusing):
+    """Click on the first element that a selector finds, once it is there and visible."""
+
+    selector: str
+    """CSS."""
+    wait_for: str = ""
+    """A selector that must find something afterwards."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Fill(Refusing):
+    """Put text into a field, as a person who types it would."""
+
+    selector: str
+    """CSS; of an input, a text area, or what can be edited."""
+    text: str | Secret
+    """A secret is masked in what is kept of the page."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Press(Refusing):
+    """Press a key: `Enter`, `Tab`, `Escape`, an arrow (`ArrowDown` …), `PageDown`, or a character."""
+
+    key: str
+    """Its name."""
+    selector: str = ""
+    """The element that has the focus then; by default whichever has it."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Scroll(Refusing):
+    """Scroll down until no further items come."""
+
+    items: str
+    """A selector that finds the items."""
+    most: int = 50
+    """Scrolls at most."""
+    settle: timedelta = timedelta(seconds=1)
+    """How long new items are waited for."""
+
+
+Action = Click | Fill | Press | Scroll
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class View(Refusing):
+    """What a browser does with pages of a kind (`fetcher="browser"`)."""
+
+    wait: str = Field(
+        default="domcontentloaded",
+        description='what the page is waited for: "domcontentloaded", "networkidle" (or `wait_at_most`, whichever is '
+        "first), or a CSS selector that must find something; else the attempt ends `never_settled`",
+    )
+    wait_at_most: timedelta = Field(default=seconds(10), gt=timedelta(0), description="how long, for each wait")
+    actions: tuple[Action, ...] = Field(default=(), description="what is done then, in this order")
+    capture: tuple[str, ...] = Field(
+        default=(),
+        description='responses to the page\'s own requests that are archived, by URL (`*` is anything): "*/api/*"',
+    )
+    screenshot: bool = Field(default=False, description="keep a picture of the page")
+    text: Literal["rendered", "response"] = Field(
+        default="rendered",
+        description="what `page.text`, `page.tree` and `page.selector` show: the DOM in the end, or what the site sent",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Browser(Refusing):
+    """The browser of a source that has kinds with `fetcher="browser"`; one in each worker."""
+
+    pages: int = Field(default=2, ge=1, le=32, description="pages open at once in one worker")
+    subrequests: str = Field(
+        default="charge",
+        pattern=r"^(charge|cap [0-9]{1,5})$",
+        description='what a page loads from its own domain: "charge": each waits its turn and the gap like a page; '
+        '"cap 20": so many of a page at once, further ones not at all',
+    )
+    allow_domains: tuple[str, ...] = Field(
+        default=(), description="other registrable domains that pages may load from; counted, not spaced"
+    )
+    block: tuple[Loads, ...] = Field(
+        default=("image", "media", "font"),
+        description="what is not loaded: image, media, font, stylesheet, script",
+    )
+    block_urls: tuple[str, ...] = Field(default=(), description="nor what is at these URLs (`*` is anything)")
+    block_trackers: bool = Field(default=True, description="nor the common hosts that watch visitors")
+    retire_after_pages: int = Field(
+        default=50, ge=1, description="pages after which a context (cookies, storage, cache) is closed"
+    )
+    retire_after: timedelta = Field(default=minutes(10), gt=timedelta(0), description="or this time")
+    max_memory: int = Field(
+        default=1_536 * 2**20,
+        ge=256 * 2**20,
+        description="memory of the browser with all its processes: at three quarters it is replaced after the pages "
+        "that are open, at the limit at once",
+    )
+    storage_state: Secret | None = Field(
+        default=None,
+        description="the variable that names a file of cookies (storage state of Playwright) for a site that you may "
+        "log in to; read when a context is made, never archived or logged",
+    )
+
+    @cached_property
+    def cap(self) -> int | None:
+        """Sub-requests to its own domain that a page may make; nothing where each is charged."""
+        found = CAP.match(self.subrequests)
+        return int(found[1]) if found else None
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Kind(Refusing):
     """A class of pages in a source. Pass 1 fetches the kinds that have `discover`, pass 2 the rest."""
@@ -200,9 +313,10 @@ class Kind(Refusing):
     )
     fetcher: Literal["http", "browser", "rendering"] = Field(
         default="http",
-        description="how pages of this kind are fetched: by us, in a browser of ours (issue D), or by the "
-        "source's `rendering`",
+        description="how pages of this kind are fetched: by us, in a browser of ours (`view`), or by the source's "
+        "`rendering`",
     )
+    view: View = Field(default_factory=View, description='with fetcher="browser": what is done with a page')
     dedupe: Literal["url", "entity"] = Field(
         default="url", description="what makes two requests of this kind the same work"
     )
@@ -506,6 +620,7 @@ class Source(Refusing):
         default=None, description='the service that fetches the pages of kinds with fetcher="rendering"'
     )
     session: Session | None = Field(default=None, description="a login before pass 1 (issue C)")
+    browser: Browser = Field(default_factory=Browser, description='the browser of kinds with fetcher="browser"')
     sitemaps: bool | tuple[str, ...] = Field(
         default=False,
         description="discover from sitemaps: those that the robots.txt of every host in start_urls or scope names "
@@ -528,6 +643,7 @@ class Source(Refusing):
         _check_addresses(self)
         _check_keys(self)
         _check_soft_gone(self)
+        _check_browser(self)
         _check_headers(self)
         _check_rendering(self)
         _check_encodings(self)
@@ -565,6 +681,11 @@ class Source(Refusing):
     def remembered(self) -> tuple[str, ...]:
         """Kinds whose items are known once they were fetched."""
         return tuple(sorted(name for name, kind in self._own_kinds.items() if kind.refetch != "window"))
+
+    @cached_property
+    def with_browser(self) -> tuple[str, ...]:
+        """Kinds whose pages are opened in a browser."""
+        return tuple(sorted(name for name, kind in self._own_kinds.items() if kind.fetcher == "browser"))
 
     @cached_property
     def with_extract(self) -> tuple[str, ...]:
@@ -887,6 +1008,38 @@ def _check_soft_gone(source: Source) -> None:
         raise _wrong(source, "soft_gone", f"{source.soft_gone!r} is not a CSS selector")
 
 
+def _check_browser(source: Source) -> None:
+    for domain in source.browser.allow_domains:
+        if urls.domain(domain) != domain or urls.is_public_suffix(domain):
+            raise _wrong(
+                source, "browser", f"allow_domains: {domain!r} is not a registrable domain, like 'shop.example'"
+            )
+    for name, kind in source.kinds.items():
+        if kind.fetcher != "browser" and kind.view != View():
+            raise _wrong(source, "kinds", f'{name!r}: view is for a kind with fetcher="browser"')
+        if kind.fetcher == "browser" and kind.method not in ("GET", "POST"):
+            raise _wrong(source, "kinds", f"{name!r}: a browser opens pages with GET or POST")
+        for selector in _selectors(kind.view):
+            if not is_selector(selector):
+                raise _wrong(source, "kinds", f"{name!r}: {selector!r} is not a CSS selector")
+
+
+def _selectors(view: View) -> Iterator[str]:
+    """Every selector that a page is looked through with."""
+    if view.wait not in ("domcontentloaded", "networkidle"):
+        yield view.wait
+    for action in view.actions:
+        match action:
+            case Click(selector, wait_for):
+                yield from (selector, *filter(None, (wait_for,)))
+            case Fill(selector):
+                yield selector
+            case Press(_, selector):
+                yield from filter(None, (selector,))
+            case Scroll(items):
+                yield items
+
+
 def _check_headers(source: Source) -> None:
     links = [item for item in source.start_urls if isinstance(item, Link)]
     for headers in (
@@ -1070,6 +1223,3 @@ def _check_built(source: Source) -> None:
     for field, is_used in later.items():
         if is_used:
             raise NotBuiltYet(f"source {source.name!r}: {field}", "C")
-    for name, kind in source.kind_map.items():
-        if kind.fetcher == "browser":
-            raise NotBuiltYet(f"source {source.name!r}: kinds[{name!r}].fetcher={kind.fetcher!r}", "D")

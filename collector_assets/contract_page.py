@@ -17,8 +17,11 @@ from pydantic.fields import FieldInfo
 from collector_assets import contract
 from collector_assets.contract import (
     FOREVER,
+    Browser,
     Budget,
+    Click,
     Expect,
+    Fill,
     FromFile,
     FromQuery,
     FromSource,
@@ -28,16 +31,25 @@ from collector_assets.contract import (
     Kind,
     Link,
     Page,
+    Press,
     Record,
     RenderingService,
     Retention,
+    Scroll,
     Secret,
     Source,
+    View,
 )  # fmt: skip
 
 PARTS: Final = (
     Source,
     Kind,
+    View,
+    Click,
+    Fill,
+    Press,
+    Scroll,
+    Browser,
     FromQuery,
     FromFile,
     FromSource,
@@ -61,6 +73,8 @@ ALIASES: Final = {
     "Headers": "Mapping[str, str | Secret]",
     "Pairs": "Mapping[str, str | Secret]",
     "SchemaType": "pandera model",
+    "Action": "Click | Fill | Press | Scroll",
+    "Loads": '"image" | "media" | "font" | "stylesheet" | "script"',
     "Schedule": "Daily | Hourly | Cron",
 }
 MIB: Final = 2**20
@@ -74,6 +88,7 @@ UNITS: Final = {
     "in_flight": "requests", "max_redirects": "hops", "max_restarts": "times",
     "refusal_limit": "refusals", "on_status": "", "priority": "", "status": "",
     "price": "money or credits", "cap": "money or credits",
+    "pages": "pages", "retire_after_pages": "pages", "max_memory": "bytes", "most": "scrolls",
 }  # fmt: skip
 HEAD: Final = """\
 # Source contract
@@ -181,7 +196,7 @@ def _default(value: Any) -> str:
     match value:
         case timedelta():
             return _length(value)
-        case Budget() | Expect() | Retention():
+        case Browser() | Budget() | Expect() | Retention() | View():
             return f"`{type(value).__name__}()`"
         case int() if value >= MIB and value % MIB == 0:
             return f"{value // MIB} MiB"

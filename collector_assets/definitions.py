@@ -107,6 +107,7 @@ def _installation(settings: Settings) -> Installation:
         user_agent=settings.user_agent,
         demo_site=settings.demo_site,
         require_contact=settings.require_contact,
+        chromium=settings.chromium,
     )
 
 

@@ -41,7 +41,7 @@ from collector_assets.errors import BrokenRecord
 from collector_assets.fetch import NoResponse, Response
 from collector_assets.inspection import inspected
 from collector_assets.outcome import Outcome, Policy, policy
-from collector_assets.page import Page, header_map
+from collector_assets.page import Page, at_hand, header_map
 from collector_assets.politeness import Forbidden, Wait
 from collector_assets.request import Earlier, Lease, NewRequest, RestartChain
 from collector_assets.retry import Backoff
@@ -628,6 +628,7 @@ def exchange_of(
         revisit=revisits.revisit_of(asked, answer) if isinstance(asked, Lease) else None,
         outcome=outcome,
         rendered_by=answer.rendered_by,
+        parts=answer.parts,
     )
 
 
@@ -651,5 +652,6 @@ def fresh_page(asked: Lease | NewRequest, answer: Response, window: Window, sour
         url=asked.url, final_url=answer.final_url, status=answer.status, headers=headers, body=decoded.body,
         fetched_at=answer.fetched_at, window=window, kind=asked.kind, entity=asked.entity, lane=asked.lane,
         referrer=asked.referrer, hints=asked.hints, flags=decoded.flags,
-        encoding=source.encoding_of(asked.kind),
+        encoding=source.encoding_of(asked.kind), parts=at_hand(answer.parts),
+        shows_rendered=source.kind_map[asked.kind].view.text == "rendered",
     )  # fmt: skip

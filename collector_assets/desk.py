@@ -10,9 +10,9 @@ import asyncio
 import contextlib
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -22,12 +22,12 @@ from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
 from collector_assets.deposit import Answered, answered_of
 from collector_assets.errors import CollectorError
-from collector_assets.fetch import Fetcher, NotSent
+from collector_assets.fetch import Fetcher, NotSent, Response
 from collector_assets.holdings import Holdings
 from collector_assets.outbox import Outbox
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.permission import Permission
-from collector_assets.politeness import Permit, Politeness, Unknown
+from collector_assets.politeness import Forbidden, Permit, Politeness, Unknown
 from collector_assets.request import Lease, RequestId
 from collector_assets.revisits import EarlierPages
 from collector_assets.stops import Stops
@@ -59,6 +59,8 @@ class Shift:
     unavailable: dict[str, set[RequestId]] = field(default_factory=dict)
     """By budget key, the requests in a row that found the site down: a desk may close between two of them."""
     sent: int = 0
+    loads: Counter[str] = field(default_factory=Counter)
+    """What pages in a browser wanted besides, by what became of it."""
     is_stopping: bool = False
     """Nothing more is claimed or sent."""
     stopped_by: CollectorError | None = None
@@ -278,6 +280,8 @@ class Desk:
 
     async def _fetch(self, lease: Lease, permit: Permit, permission: Permission) -> Answered | None:
         request, outbox, stops = request_of(self._shift.source, lease), self._shift.outbox, self._shift.stops
+        if self._shift.source.kind_map[lease.kind].fetcher == "browser":
+            request = replace(request, gap_s=permission.gap_s, may_load=self._may_load)
         permission.started(time.monotonic())
         outbox.in_flight += 1
         ended_at: float | None = None
@@ -298,11 +302,27 @@ class Desk:
             if answer.stop:
                 self._shift.stop(answer.stop)
             return None
+        if isinstance(answer, Response) and answer.loads:
+            self._count_loads(answer.loads, permission)
         self._shift.sent += 1
         answer = landing.judged(self._shift.politeness, answer)
         answered = answered_of(self._shift.source, lease, answer, permit.rule)
         self._heed(answered)
         return answered
+
+    def _may_load(self, url: str) -> bool:
+        """Whether a page may load this: not from a halted origin, nor what a robots.txt that we know forbids.
+
+        What is not known is not asked for in the middle of a page: the slot that it would need is this one.
+        """
+        return not self._shift.stops.forbid(url) and not isinstance(self._shift.politeness.permit(url), Forbidden)
+
+    def _count_loads(self, loads: Mapping[str, int], permission: Permission) -> None:
+        """What a page loaded besides its document: requests to the key like others (rule 7)."""
+        own = loads.get("own", 0)
+        permission.also_served(own)
+        self._shift.sent += own
+        self._shift.loads.update(loads)
 
     def _heed(self, answered: Answered) -> None:
         """Stop at once where an answer closes the key, the third finds the site down, or refusals are too many.

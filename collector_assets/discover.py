@@ -160,7 +160,7 @@ def mend(source: Source, window: WindowRow, database: Database, archive: Archive
 
 def _mend_one(source: Source, window: WindowRow, database: Database, archive: Archive, stored: StoredPage) -> bool:
     try:
-        page = pages.page_of(stored, pages.response_of(stored, archive.read), window.window, source)
+        page = pages.page_of(stored, pages.response_of(stored, archive.read), window.window, source, read=archive.read)
         found = links.of_page(source, page, stored.depth, restarts=stored.restarts, request_id=stored.request_id)
     except Exception as error:  # noqa: BLE001  the source's code again; the page stays failed(read)
         verdict = frontier.Read(

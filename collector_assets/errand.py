@@ -10,6 +10,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -87,9 +88,12 @@ class Errand:
         if not permission.may_start(time.monotonic()):
             return None
         permission.started(time.monotonic())
+        request = replace(request, gap_s=permission.gap_s)
         try:
             got = await fetcher.fetch(request, lambda: not unless() and permission.may_send(time.monotonic()))
             ended_at = got.ended_at
+            if isinstance(got, Response):
+                permission.also_served(got.loads.get("own", 0))
         finally:
             permission.ended(time.monotonic() if ended_at is None else ended_at)
         if isinstance(got, NotSent):

@@ -12,7 +12,8 @@
     │   ├── ReasonMissing          who decides says why, and who it was
     │   ├── DatabaseTooNew         the database is ahead of the code
     │   ├── DatabaseTooOld         `collector migrate` has not run
-    │   └── ArchiveUnwritable      nowhere durable to put bytes
+    │   ├── ArchiveUnwritable      nowhere durable to put bytes
+    │   └── ChromiumMissing        pages need a browser, and there is none
     ├── Refused                  the answer is no; a person decides
     │   ├── DestinationRefused     not a place we may send to
     │   ├── RobotsRefused          the robots.txt forbids it, or cannot be had
@@ -126,6 +127,16 @@ class ArchiveUnwritable(Unusable):
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"archive {path}: {problem}; set COLLECTOR_ARCHIVE to a writable folder or bucket")
         self.path = path
+
+
+class ChromiumMissing(Unusable):
+    """A source needs a browser and this machine has none."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no Chromium was found: `make browser` installs one (Debian: apt-get install chromium; elsewhere: "
+            "playwright install chromium); COLLECTOR_CHROMIUM names one that is somewhere else"
+        )
 
 
 class Refused(CollectorError):

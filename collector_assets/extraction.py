@@ -21,7 +21,7 @@ from collector_assets.contract import Source
 from collector_assets.decoding import DecodingError
 from collector_assets.errors import BrokenRecord, Unavailable
 from collector_assets.outcome import Outcome
-from collector_assets.page import Location, Page
+from collector_assets.page import Location, Page, PartPlace
 from collector_assets.pages import StoredPage
 from collector_assets.record import Record, Unreadable
 from collector_assets.staging import Group, Piece
@@ -134,7 +134,7 @@ class Extraction:
 
     def _open(self, stored: StoredPage) -> Page:
         response = pages.response_of(stored, self._archive.read)
-        return pages.page_of(stored, response, self._window, self._source)
+        return pages.page_of(stored, response, self._window, self._source, read=self._archive.read)
 
     def _extract(self, page: Page) -> Iterator[Any]:
         extract = self._source.kind_map[page.kind].extract
@@ -271,12 +271,14 @@ def _facts(stored: StoredPage) -> dict[str, Any]:
 
 def _place(location: Location) -> dict[str, Any]:
     place = {field.name: getattr(location, field.name) for field in fields(Location)}
-    return place | {"payload_digest": location.payload_digest.hex()}
+    parts = [{"role": each.role, "url": each.url, "location": _place(each.location)} for each in location.parts]
+    return place | {"payload_digest": location.payload_digest.hex(), "parts": parts}
 
 
 def _location(place: dict[str, Any]) -> Location:
-    digest = bytes.fromhex(place.pop("payload_digest"))
-    return Location(payload_digest=digest, **place)
+    digest, parts = bytes.fromhex(place.pop("payload_digest")), place.pop("parts")
+    inner = tuple(PartPlace(location=_location(each.pop("location")), **each) for each in parts)
+    return Location(payload_digest=digest, parts=inner, **place)
 
 
 def _stored(facts: dict[str, Any]) -> StoredPage:

@@ -56,6 +56,10 @@ class Outcome(StrEnum):
     UNEXPECTED_STATUS = "unexpected_status"
     CONDITION_FAILED = "condition_failed"
     REVISIT_LOST = "revisit_lost"
+    # a page in a browser
+    NEVER_SETTLED = "never_settled"
+    PAGE_CRASHED = "page_crashed"
+    NAVIGATED_AWAY = "navigated_away"
     # ours
     DESTINATION_REFUSED = "destination_refused"
     ROBOTS_UNREACHABLE = "robots_unreachable"
@@ -126,6 +130,15 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.REVISIT_LOST: (
         Policy.RETRY,
         "unchanged since a page whose bytes are gone or unreadable by now; the next attempt is without condition",
+    ),
+    Outcome.NEVER_SETTLED: (
+        Policy.RETRY,
+        "in a browser: what the kind waits for did not come, or the page was too busy with itself to be read",
+    ),
+    Outcome.PAGE_CRASHED: (Policy.RETRY, "the page or its browser crashed, hung, or was ended for its memory"),
+    Outcome.NAVIGATED_AWAY: (
+        Policy.FAIL,
+        "the page left by itself to where it cannot be followed: a form that is sent, no web address",
     ),
     Outcome.DESTINATION_REFUSED: (Policy.FAIL, "not a place that this installation may send to; nothing was sent"),
     Outcome.ROBOTS_UNREACHABLE: (

@@ -8,11 +8,12 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, BinaryIO
+from fnmatch import fnmatchcase
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from collector_assets import charset, nesting, queries, urls
 from collector_assets.spool import Body, Spool, whole
@@ -43,6 +44,54 @@ class Location:
     """SHA-256 of the body as received."""
     url: str
     """What was asked for."""
+    parts: tuple[PartPlace, ...] = ()
+    """Of a page from a browser: what belongs to it, in the same file."""
+
+
+Role = Literal["rendered", "frame", "captured", "view"]
+"""The DOM of a page; that of a frame in it; a response to a request of its own; a picture of it."""
+RENDERED_TYPE = "text/html; charset=utf-8"
+PREFIXES: Mapping[str, str] = {"rendered": "urn:rendered:", "frame": "urn:rendered:", "view": "urn:view:"}
+"""Of the URL, in the target URI of a part's record; a captured response is at its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What a browser made of a page, besides the response."""
+
+    role: Role
+    url: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    """Decoded: a browser hands out nothing else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagePart:
+    """A part as a page has it: read when it is asked for."""
+
+    role: Role
+    url: str
+    read: Callable[[], Part]
+
+
+def at_hand(parts: Iterable[Part]) -> tuple[PagePart, ...]:
+    """Parts that are in memory."""
+    return tuple(PagePart(role=part.role, url=part.url, read=partial(_itself, part)) for part in parts)
+
+
+def _itself(part: Part) -> Part:
+    return part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartPlace:
+    """Where a part is in the archive."""
+
+    role: Role
+    url: str
+    location: Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +166,8 @@ class Page:
         hints: Mapping[str, Any] | None = None,
         flags: Iterable[str] = (),
         encoding: str | None = None,
+        parts: Sequence[PagePart] = (),
+        shows_rendered: bool = True,
     ) -> None:
         self.url = url
         """As asked for."""
@@ -144,6 +195,7 @@ class Page:
         self._flags = frozenset(flags)
         self.known_encoding = encoding
         """What the source knows of the encoding, whatever the page declares."""
+        self._parts, self._shows_rendered = parts, shows_rendered
 
     @cached_property
     def body(self) -> bytes:
@@ -169,11 +221,57 @@ class Page:
 
     @cached_property
     def text(self) -> str:
-        """The body as text, by BOM, the source's `encoding`, header, meta and evidence, in this order. Without NULs."""
+        """The body as text, by BOM, the source's `encoding`, header, meta and evidence, in this order. Without NULs.
+
+        Of a page from a browser it is `rendered`, where the kind's view does not say `text="response"`.
+        """
         return self._decoded.text.replace("\0", "")
 
     @cached_property
+    def rendered(self) -> str:
+        """The DOM as the browser had it in the end; ValueError where no browser was shown the page."""
+        return self._rendered_bytes.decode("utf-8")
+
+    @cached_property
+    def _rendered_bytes(self) -> bytes:
+        for part in self._parts:
+            if part.role == "rendered":
+                return part.read().body
+        raise ValueError(f"no browser was shown this page ({self.headers.get('content-type', 'of no type')})")
+
+    def captured(self, pattern: str = "*") -> list[Page]:
+        """Responses to the page's own requests (`View.capture`) whose URL fits (`*` is anything), as pages."""
+        return [self._inner(part) for part in self._parts if part.role == "captured" and fnmatchcase(part.url, pattern)]
+
+    def frames(self, pattern: str = "*") -> list[Page]:
+        """Frames in a page from a browser whose address fits, each as a page; their DOM is the text."""
+        return [self._inner(part) for part in self._parts if part.role == "frame" and fnmatchcase(part.url, pattern)]
+
+    def frame(self, pattern: str) -> Page:
+        """The one frame whose address fits; LookupError when there is none, or more than one."""
+        found = self.frames(pattern)
+        if len(found) != 1:
+            raise LookupError(f"{len(found)} frames fit {pattern!r}, not one")
+        return found[0]
+
+    @property
+    def view(self) -> bytes | None:
+        """The picture of a page from a browser (PNG), if the kind's view keeps one."""
+        return next((part.read().body for part in self._parts if part.role == "view"), None)
+
+    def _inner(self, part: PagePart) -> Page:
+        """A part as a page of its own."""
+        found = part.read()
+        return Page(
+            url=part.url, final_url=part.url, status=found.status, headers=header_map(found.headers), body=found.body,
+            fetched_at=self.fetched_at, window=self.window, kind=self.kind, entity=self.entity, lane=self.lane,
+            referrer=self.final_url, hints=self.hints,
+        )  # fmt: skip
+
+    @cached_property
     def _decoded(self) -> charset.Text:
+        if self._shows_rendered and any(part.role == "rendered" for part in self._parts):
+            return charset.Text(text=self.rendered, encoding="utf-8", flags=frozenset())
         return charset.decode(self.body, self.headers.get("content-type", ""), encoding=self.known_encoding)
 
     @property

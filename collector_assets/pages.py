@@ -5,20 +5,33 @@ A row is written after its bytes are durable, in the transaction that moves the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from psycopg.errors import ForeignKeyViolation
 from psycopg.rows import class_row, dict_row
+from psycopg.types.json import Jsonb
 
 from collector_assets import decoding
 from collector_assets.contract import Source
 from collector_assets.database import Connection, statements, stream
 from collector_assets.outcome import Outcome
-from collector_assets.page import Location, Page, StoredResponse, header_map, revisited
+from collector_assets.page import (
+    PREFIXES,
+    Location,
+    Page,
+    PagePart,
+    Part,
+    PartPlace,
+    StoredResponse,
+    header_map,
+    revisited,
+)
 from collector_assets.request import Earlier, RequestId
+from collector_assets.spool import whole
 from collector_assets.storable import clean_text
 from collector_assets.window import Window, utc
 
@@ -210,8 +223,10 @@ def places(connection: Connection, source: str, window_start: datetime) -> Itera
     """What every page row of a window points at, by a cursor of the open transaction."""
     values = {"source": source, "window_start": window_start}
     for rows in stream(connection, SQL["page_places"], values, at_once=PLACES_AT_ONCE):
-        for page_id, is_revisit, url, file, offset, length, digest in rows:
-            location = Location(file=file, offset=offset, length=length, payload_digest=digest, url=url)
+        for page_id, is_revisit, url, file, offset, length, digest, parts in rows:
+            location = Location(
+                file=file, offset=offset, length=length, payload_digest=digest, url=url, parts=_parts(file, parts)
+            )
             yield Place(page_id=page_id, is_revisit=is_revisit, location=location)
 
 
@@ -247,10 +262,19 @@ def response_of(stored: StoredPage, read: Callable[[Location], StoredResponse]) 
     return response if stored.held is None else revisited(response, read(stored.held))
 
 
-def page_of(stored: StoredPage, response: StoredResponse, window: Window, source: Source, *, cut: bool = False) -> Page:
+def page_of(
+    stored: StoredPage,
+    response: StoredResponse,
+    window: Window,
+    source: Source,
+    *,
+    read: Callable[[Location], StoredResponse] | None = None,
+    cut: bool = False,
+) -> Page:
     """The page as an extractor sees it; `DecodingError` when its bytes are cut, or not decodable within the limit.
 
-    With `cut` what is there of a cut body is taken for it; who asks knows.
+    `read` is the archive's: what a browser made of the page is read when it is asked for. With `cut` what is there of a
+    cut body is taken for it; who asks knows.
     """
     if response.truncated and not cut:
         raise decoding.DecodingError(Outcome.TRUNCATED, f"the archived body is cut ({response.truncated})")
@@ -271,7 +295,46 @@ def page_of(stored: StoredPage, response: StoredResponse, window: Window, source
         hints=stored.hints,
         flags=decoded.flags.union(stored.flags),
         encoding=source.encoding_of(stored.kind),
+        parts=_readable(stored.location.parts, read) if read else (),
+        shows_rendered=source.kind_map[stored.kind].view.text == "rendered",
     )
+
+
+def _readable(places: Iterable[PartPlace], read: Callable[[Location], StoredResponse]) -> tuple[PagePart, ...]:
+    return tuple(PagePart(role=place.role, url=place.url, read=partial(_part, place, read)) for place in places)
+
+
+def _part(place: PartPlace, read: Callable[[Location], StoredResponse]) -> Part:
+    found = read(place.location)
+    return Part(
+        role=place.role, url=place.url, status=found.status, headers=tuple(found.headers), body=whole(found.body)
+    )
+
+
+def _parts(file: str, stored: Sequence[Mapping[str, Any]] | None) -> tuple[PartPlace, ...]:
+    """The places of a page's parts, as its row has them."""
+    return tuple(
+        PartPlace(
+            role=each["role"],
+            url=each["url"],
+            location=Location(
+                file=file, offset=each["offset"], length=each["length"],
+                payload_digest=bytes.fromhex(each["digest"]), url=f"{PREFIXES.get(each['role'], '')}{each['url']}",
+            ),
+        )
+        for each in stored or ()
+    )  # fmt: skip
+
+
+def _listed(location: Location) -> Jsonb | None:
+    """A page's parts for its row."""
+    if not location.parts:
+        return None
+    return Jsonb([
+        {"role": each.role, "url": clean_text(each.url), "offset": each.location.offset,
+         "length": each.location.length, "digest": each.location.payload_digest.hex()}
+        for each in location.parts
+    ])  # fmt: skip
 
 
 def _stored(row: dict[str, Any]) -> StoredPage:
@@ -286,12 +349,14 @@ def _stored(row: dict[str, Any]) -> StoredPage:
 
 
 def _location(row: dict[str, Any], url: str) -> Location:
+    file = row.pop("warc_file")
     return Location(
-        file=row.pop("warc_file"),
+        file=file,
         offset=row.pop("warc_offset"),
         length=row.pop("warc_length"),
         payload_digest=row.pop("payload_digest"),
         url=url,
+        parts=_parts(file, row.pop("parts", None)),
     )
 
 
@@ -326,6 +391,7 @@ def _columns(rows: Sequence[NewPage]) -> dict[str, list[Any]]:
         "revisit_of": [row.revisit_of for row in rows],
         "revisit_window": [row.revisit_window for row in rows],
         "robots_rule": [row.robots_rule and clean_text(row.robots_rule) for row in rows],
+        "parts": [_listed(row.location) for row in rows],
     }
 
 

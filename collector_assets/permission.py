@@ -86,6 +86,11 @@ class Permission:
         """Nothing may leave from this moment on."""
         return self._not_after
 
+    @property
+    def gap_s(self) -> float:
+        """The pause after a response, as the key has it now."""
+        return self._gap_s
+
     # --- Sending ----------------------------------------------------------------------------------------------------
 
     def may_start(self, now: float) -> bool:
@@ -113,6 +118,10 @@ class Permission:
             self._is_sent = True
             self.served += 1
         return True
+
+    def also_served(self, requests: int) -> None:
+        """Count what a page asked of the key besides its document; its pace was kept inside the visit."""
+        self.served += requests
 
     def ended(self, now: float) -> None:
         """The response, or the attempt, is over; the gap runs from here if anything was sent."""

@@ -42,6 +42,8 @@ class Settings(BaseSettings):
     """TOML file that says where alerts go; without it, to the log."""
     ui_url: str = Field(default="", pattern=r"^(https?://\S+)?$")
     """Where people open the Dagster UI, such as `https://dagster.example.org`; alerts link to its pages."""
+    chromium: str = ""
+    """The Chromium of pages that need a browser: a path or a command; by default the system's, else Playwright's."""
     demo_site: str = f"127.0.0.1:{DEMO_PORT}"
     """Where hosts under `.localhost` are served."""
     demo_sources: bool = True

@@ -122,7 +122,9 @@ def of_archive(
         url=stored.url, kind=stored.kind, origin=f"the archive: window {window.key}, page {stored.page_id}"
     )
     try:
-        page = pages.page_of(stored, pages.response_of(stored, archive.read), window, source, cut=cut)
+        page = pages.page_of(
+            stored, pages.response_of(stored, archive.read), window, source, read=archive.read, cut=cut
+        )
     except (DecodingError, BrokenRecord) as error:
         trial.say("decode", Verdict.FAILED, str(error))
     else:

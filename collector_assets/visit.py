@@ -121,7 +121,10 @@ async def _sent(
     async with errand:
         while await errand.ready(patience_s=patience_s - (time.monotonic() - began)):
             ready = time.monotonic()
-            got = await errand.send(fetcher, request_of(source, request))
+            asked = replace(
+                request_of(source, request), may_load=lambda url: not isinstance(politeness.permit(url), Forbidden)
+            )
+            got = await errand.send(fetcher, asked)
             if got is not None and errand.acquired is not None:
                 got = landing.judged(politeness, got)
                 got = await asyncio.to_thread(_noted, source, request, got, database)

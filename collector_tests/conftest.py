@@ -12,6 +12,7 @@ pytest_plugins = [
     "collector_tests.fixtures.receivers",
     "collector_tests.fixtures.services",
     "collector_tests.fixtures.site",
+    "collector_tests.fixtures.script_site",
     "collector_tests.fixtures.dagster_dev",
     "collector_tests.fixtures.object_store",
     "collector_tests.fixtures.stored",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from collector_assets.page import Location
+from collector_assets.page import Location, Part
 from collector_assets.spool import Body
 
 
@@ -49,3 +49,5 @@ class Exchange:
     """What the fetch was found to be, where it is no good page; a note for other readers, the page's row decides."""
     rendered_by: str = ""
     """Who made the body from what the site sent, if somebody did: then it is a resource, not a response of the site."""
+    parts: Sequence[Part] = ()
+    """What a browser made of the page."""

@@ -5,6 +5,10 @@ renamed. The client has undone the transfer coding, so `Transfer-Encoding` becom
 a `Content-Length` that is not the length of the stored body becomes `X-Archive-Orig-Content-Length`; a right
 `Content-Length` is always there. `Content-Encoding` stays: the body is still content-encoded. A revisit keeps the head
 as it was sent (without a transfer coding there is nothing untrue in it: it has no body).
+
+What a browser made of a page follows its response: the DOM as a `resource` with the target `urn:rendered:<url>`, a
+picture as `urn:view:<url>`, and responses to the page's own requests as `response` records. Of those the browser has
+undone the content coding, so `Content-Encoding` is renamed too, and a `Collector-Note` says so.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from isal import isal_zlib
 from collector_assets import spool
 from collector_assets.archive.exchange import Exchange, Revisit
 from collector_assets.errors import BrokenRecord
-from collector_assets.page import Location, StoredResponse
+from collector_assets.page import PREFIXES, Location, Part, PartPlace, StoredResponse
 from collector_assets.spool import Body, Spool
 from collector_assets.window import utc
 
@@ -47,6 +51,8 @@ BITE: Final = 2**16
 
 _END: Final = b"\r\n\r\n"
 _ORIGINAL: Final = b"X-Archive-Orig-"
+_UNDONE: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+CAPTURED: Final = "Collector-Note: from a browser (DevTools): content coding undone, head as it tells it\r\n"
 _BREAK: Final = re.compile(rb"[\r\n]")
 _NOT_IN_URI: Final = re.compile(r"[^\x21-\x7e]")
 _TARGET: Final = re.compile(r"[^:/?#]+://[^/?#]*([^#]*)")
@@ -81,15 +87,52 @@ def batch_records(
     """The records of a batch as they follow each other in a file from an offset on, and the places of the responses."""
     pieces, locations, offset = list[Body](), list[Location](), begin
     for exchange in batch:
-        response, request, digest = exchange_records(
-            exchange, warcinfo_id=warcinfo_id, response_id=record_id(file, offset)
-        )
-        locations.append(
-            Location(file=file, offset=offset, length=len(response), payload_digest=digest, url=exchange.url)
-        )
+        of_page = record_id(file, offset)
+        response, request, digest = exchange_records(exchange, warcinfo_id=warcinfo_id, response_id=of_page)
+        place = Location(file=file, offset=offset, length=len(response), payload_digest=digest, url=exchange.url)
         pieces += (response, request)
         offset += len(response) + len(request)
+        if exchange.parts:
+            parts: list[PartPlace] = []
+            for part in exchange.parts:
+                record, found = _part_record(part, exchange, file, offset, warcinfo_id=warcinfo_id, of_page=of_page)
+                pieces.append(record)
+                parts.append(PartPlace(role=part.role, url=part.url, location=found))
+                offset += found.length
+            place = replace(place, parts=tuple(parts))
+        locations.append(place)
     return pieces, locations
+
+
+def _part_record(
+    part: Part, exchange: Exchange, file: str, offset: int, *, warcinfo_id: str, of_page: str
+) -> tuple[bytes, Location]:
+    """What a browser made of a page, as a record that names the page's response; and its place."""
+    target, digest = PREFIXES.get(part.role, "") + part.url, hashlib.sha256(part.body).digest()
+    fields = (
+        f"WARC-Target-URI: {target_uri(target)}\r\nWARC-Warcinfo-ID: <{warcinfo_id}>\r\n"
+        f"WARC-Concurrent-To: <{of_page}>\r\nWARC-Payload-Digest: {_labelled(digest)}\r\n"
+        f"Collector-Fetched-At: {_moment(exchange.fetched_at)}\r\n"
+    )
+    date, name = _moment(exchange.fetched_at), record_id(file, offset)
+    if part.role == "captured":
+        fields += f"{CAPTURED}Content-Type: application/http;msgtype=response\r\n"
+        record = _member("response", name, date, fields, _captured_head(part), part.body)
+    else:
+        content_type = next((value for key, value in part.headers if key.lower() == "content-type"), "")
+        fields += f"Collector-Status: {part.status}\r\nContent-Type: {content_type}\r\n"
+        record = _member("resource", name, date, fields, b"", part.body)
+    place = Location(file=file, offset=offset, length=len(record), payload_digest=digest, url=target)
+    return record, place
+
+
+def _captured_head(part: Part) -> bytes:
+    """The head as DevTools tells it; what is untrue of the decoded body is renamed."""
+    headers = [
+        ((_ORIGINAL if name.lower() in _UNDONE else b"") + _bytes(name), _bytes(value)) for name, value in part.headers
+    ]
+    headers.append((b"Content-Length", b"%d" % len(part.body)))
+    return _http_head(_bytes(f"HTTP/1.1 {part.status} "), headers)
 
 
 def exchange_records(exchange: Exchange, *, warcinfo_id: str, response_id: str) -> tuple[Body, bytes, bytes]:
@@ -314,8 +357,8 @@ def _as_named(response: StoredResponse, fields: dict[str, str], location: Locati
 
 
 def names(target: str, url: str) -> bool:
-    """Whether a record's target is this page, as it was answered or as somebody rendered it."""
-    return target.removeprefix(RENDERED) == target_uri(url)
+    """Whether a record's target is this page, as it was answered or as somebody rendered it; or this part of one."""
+    return target_uri(url) in (target, target.removeprefix(RENDERED))
 
 
 def describe(location: Location) -> str:

@@ -15,6 +15,7 @@ import typer
 from collector_assets.cli import (
     archiving,
     authoring,
+    browsing,
     collecting,
     exits,
     exporting,
@@ -33,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Recurring web collection as Dagster assets.",
 )
-for part in (installing, collecting, looking, owning, halting, watching, exporting, authoring, archiving):
+for part in (installing, collecting, looking, owning, halting, watching, exporting, authoring, archiving, browsing):
     app.add_typer(part.commands)
 
 

@@ -38,7 +38,7 @@ def installation_of(settings: Settings, ground: stack.Stack) -> Installation:
 
     return Installation(
         dsn=lambda: ground.dsn, archive=settings.archive_location, user_agent=settings.user_agent,
-        demo_site=settings.demo_site, require_contact=settings.require_contact,
+        demo_site=settings.demo_site, require_contact=settings.require_contact, chromium=settings.chromium,
     )  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def worked(done: Collected, *, as_json: bool) -> None:
     values = {
         "ending": done.ending.value, "sent": done.sent, "outcomes": dict(done.outcomes), "found": done.found,
         "refused": done.refused, "bytes": done.wire_bytes, "seconds": round(done.seconds, 3),
-        "next_due_in_s": done.next_due_in_s,
+        "next_due_in_s": done.next_due_in_s, **({"loads": dict(done.loads)} if done.loads else {}),
     }  # fmt: skip
     if as_json:
         in_json(values)

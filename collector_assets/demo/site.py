@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict
 from urllib.parse import unquote
 
-from . import api, downloads, gazette, lab, markup, register, sitemaps
+from . import api, app, downloads, gazette, lab, markup, register, sitemaps
 from .connection import Connection
 from .log import ArrivalLog
 from .misbehave import TABLE
@@ -21,6 +22,8 @@ _MISBEHAVE = "/misbehave/"
 _KEPT_SHOPS = 8
 _FINE = reply("<!DOCTYPE html><html><head><title>Fine</title></head><body><h1>Everything is fine</h1></body></html>\n")
 _NOT_FOUND = reply(markup.not_found(), status=404)
+_OF_SHOP: dict[str, Callable[[str, Shop], Reply | None]] = {"app": app.answer, "downloads": downloads.answer}
+"""What else a shop has, by the first folder of the path."""
 
 
 class Site:
@@ -116,8 +119,8 @@ class Site:
             return register.answer(request) or _NOT_FOUND
         if path.startswith("/api/"):
             return api.answer(request, expiries=self._expiries(request.headers.host)) or _NOT_FOUND
-        if path.startswith("/downloads/"):
-            return downloads.answer(path, self._shop(request.headers.host)) or _NOT_FOUND
+        if answer := _OF_SHOP.get(path.split("/", 2)[1]):
+            return answer(path, self._shop(request.headers.host)) or _NOT_FOUND
         if path == "/echo":
             return _echo(request)
         if path.startswith("/items/") or path == "/candidates.json":

@@ -13,11 +13,17 @@ from typing import Literal, Protocol
 
 from collector_assets.errors import CollectorError
 from collector_assets.outcome import Outcome
+from collector_assets.page import Part
 from collector_assets.request import Secret
 from collector_assets.spool import Body
 
 Truncated = Literal["length", "time", "disconnect", "unspecified"]
 """Why a body is not whole, in the words of WARC-Truncated (WARC 1.1 §5.13)."""
+
+
+def anything(_url: str) -> bool:
+    """A page may load what it likes."""
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,10 @@ class FetchRequest:
     """All of it."""
     max_bytes: int
     """Of the body, as received."""
+    gap_s: float = 0.0
+    """What a browser lets pass between two requests of one page to its own domain, as between any two."""
+    may_load: Callable[[str], bool] = anything
+    """Whether a page may load this URL: what robots.txt and halts say; asked of a browser's further requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +90,10 @@ class Response:
     """What is doubtful about it, for its page (`Page.flags`)."""
     rendered_by: str = ""
     """Who made the body from what the site sent; then it is no answer of the site, and is archived as what it is."""
+    parts: tuple[Part, ...] = ()
+    """What a browser made of it: the DOM, responses to its own requests, a picture."""
+    loads: Mapping[str, int] = field(default_factory=dict)
+    """What the page wanted to load besides, by what became of it (`gate.Load`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

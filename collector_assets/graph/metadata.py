@@ -168,9 +168,14 @@ def _of_window(status: WindowStatus) -> dict[str, Any]:
     return seen
 
 
+PAGE_LOADS = "page_loads"
+"""What pages in a browser wanted besides their documents, by what became of it."""
+
+
 def _of_work(done: Collected) -> dict[str, Any]:
     """What this run added."""
-    return {
+    loads = {PAGE_LOADS: dg.MetadataValue.json(dict(done.loads))} if done.loads else {}
+    return loads | {
         "requests_sent": done.sent,
         "bytes_received": done.wire_bytes,
         "late_results_refused": done.refused,

@@ -1,13 +1,15 @@
 """What asset bodies work with: the stores of this installation, opened on first use."""
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 
 from collector_assets.archive import Archive, open_archive
 from collector_assets.contract import Source
 from collector_assets.database import Database, require_current
 from collector_assets.extraction_pool import Helpers
-from collector_assets.fetch import Fetcher, choice
+from collector_assets.fetch import Fetcher, choice, chromium
+from collector_assets.fetch.browser import BrowserFetcher
 from collector_assets.fetch.egress import egress_of, egress_of_service
 from collector_assets.fetch.http import HttpFetcher
 from collector_assets.fetch.rendering import RenderingFetcher
@@ -31,9 +33,11 @@ class Installation:
         user_agent: str,
         demo_site: str,
         require_contact: Callable[[str], None],
+        chromium: str = "",
     ) -> None:
         self._dsn, self._archive_location = dsn, archive
         self._user_agent, self._demo_site, self._require_contact = user_agent, demo_site, require_contact
+        self._chromium = chromium
         self._ahead: tuple[WindowRow, Ahead] | None = None
 
     @cached_property
@@ -55,6 +59,8 @@ class Installation:
             "http": lambda: self._http(source),
             "rendering": lambda: self._rendering(source, window),
         }
+        if source.with_browser:
+            makers = {**makers, "browser": partial(self._browser, source, chromium.find(self._chromium))}
         return lambda: choice.of(source, makers)
 
     def _http(self, source: Source) -> Fetcher:
@@ -78,6 +84,16 @@ class Installation:
             connections=source.in_flight,
         )
         return RenderingFetcher(service, by=by, target=egress_of(source, demo_site=self._demo_site), purse=purse)
+
+    def _browser(self, source: Source, program: Path) -> Fetcher:
+        return BrowserFetcher(
+            http=self._http(source),
+            egress=egress_of(source, demo_site=self._demo_site),
+            program=program,
+            browser=source.browser,
+            views={name: kind.view for name, kind in source.kind_map.items()},
+            max_decoded=source.max_decoded_bytes,
+        )
 
     def _require_named(self, source: Source) -> None:
         if not source.is_demo:
@@ -107,5 +123,7 @@ class Installation:
     def require_usable(self, source: Source, window_key: str) -> None:
         """Refuse now what the run would refuse in its middle: no contact, no database, no place for bytes."""
         self._require_named(source)
+        if source.with_browser:
+            chromium.find(self._chromium)
         _ = self.database
         self.archive.writer(source.name, window_key).close()

@@ -1,13 +1,15 @@
 """Runs started by a command, in this process, recorded in the Dagster instance like any other."""
 
 import logging
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import dagster as dg
 
 from collector_assets.contract import Source
 from collector_assets.errors import UnknownWindow
-from collector_assets.graph import names, process_tag
+from collector_assets.graph import metadata, names, process_tag
 from collector_assets.window import Window
 
 INTERRUPTS = {"KeyboardInterrupt", "DagsterExecutionInterruptedError"}
@@ -34,6 +36,8 @@ class RunSummary:
     materialized: tuple[str, ...]
     checks: tuple[CheckResult, ...]
     error: str
+    loads: Mapping[str, int] = field(default_factory=dict)
+    """What pages in a browser wanted besides their documents, by what became of it."""
     was_interrupted: bool = False
     """By a signal: what was under way was given back, and the window can go on."""
 
@@ -104,8 +108,19 @@ def _summary(result: dg.ExecuteInProcessResult) -> RunSummary:
         materialized=materialized,
         checks=checks,
         error=_first_error(result),
+        loads=_loads(result),
         was_interrupted=_failed_by(result) & INTERRUPTS != set(),
     )
+
+
+def _loads(result: dg.ExecuteInProcessResult) -> Counter[str]:
+    found = Counter[str]()
+    for event in result.all_events:
+        if event.is_step_materialization:
+            said = event.step_materialization_data.materialization.metadata.get(metadata.PAGE_LOADS)
+            if isinstance(said, dg.JsonMetadataValue) and isinstance(said.data, dict):
+                found.update({str(name): int(number) for name, number in said.data.items()})
+    return found
 
 
 def _failed_by(result: dg.ExecuteInProcessResult) -> set[str]:

@@ -5,13 +5,14 @@
 INSERT INTO pages (
     window_start, source, request_id, attempt, fence, kind, url, final_url, outcome, status, content_type,
     content_encoding, etag, last_modified, requested_at, fetched_at, warc_file, warc_offset, warc_length, warc_date,
-    payload_digest, body_bytes, truncated, flags, late, revisit_of, revisit_window, robots_rule
+    payload_digest, body_bytes, truncated, flags, late, revisit_of, revisit_window, robots_rule, parts
 )
 SELECT
     n.window_start, n.source, n.request_id, n.attempt, n.fence, n.kind, n.url, n.final_url, n.outcome, n.status,
     n.content_type, n.content_encoding, n.etag, n.last_modified, n.requested_at, n.fetched_at, n.warc_file,
     n.warc_offset, n.warc_length, n.warc_date, n.payload_digest, n.body_bytes, n.truncated,
-    array_remove(string_to_array(n.flags, ' '), ''), n.late, n.revisit_of, n.revisit_window, n.robots_rule
+    array_remove(string_to_array(n.flags, ' '), ''), n.late, n.revisit_of, n.revisit_window, n.robots_rule,
+    n.parts
 FROM unnest(
     %(window_start)s::timestamptz[], %(source)s::text[], %(request_id)s::bigint[], %(attempt)s::integer[],
     %(fence)s::bigint[], %(kind)s::text[], %(url)s::text[], %(final_url)s::text[], %(outcome)s::text[],
@@ -19,11 +20,11 @@ FROM unnest(
     %(last_modified)s::text[], %(requested_at)s::timestamptz[], %(fetched_at)s::timestamptz[], %(warc_file)s::text[],
     %(warc_offset)s::bigint[], %(warc_length)s::bigint[], %(warc_date)s::timestamptz[], %(payload_digest)s::bytea[],
     %(body_bytes)s::bigint[], %(truncated)s::text[], %(flags)s::text[], %(late)s::boolean[], %(revisit_of)s::bigint[],
-    %(revisit_window)s::timestamptz[], %(robots_rule)s::text[]
+    %(revisit_window)s::timestamptz[], %(robots_rule)s::text[], %(parts)s::jsonb[]
 ) AS n (
     window_start, source, request_id, attempt, fence, kind, url, final_url, outcome, status, content_type,
     content_encoding, etag, last_modified, requested_at, fetched_at, warc_file, warc_offset, warc_length, warc_date,
-    payload_digest, body_bytes, truncated, flags, late, revisit_of, revisit_window, robots_rule
+    payload_digest, body_bytes, truncated, flags, late, revisit_of, revisit_window, robots_rule, parts
 )
 ON CONFLICT (window_start, request_id, fence) DO NOTHING
 RETURNING page_id;
@@ -40,7 +41,7 @@ WHERE p.window_start = %(window_start)s AND p.page_id = (
 -- The newest good page of each request, in request id order, with what is known of the request.
 SELECT
     p.page_id, p.request_id, p.attempt, p.kind, p.url, p.final_url, p.status, p.content_type, p.requested_at,
-    p.fetched_at, p.warc_file, p.warc_offset, p.warc_length, p.payload_digest, p.body_bytes, p.flags, p.late,
+    p.fetched_at, p.warc_file, p.warc_offset, p.warc_length, p.payload_digest, p.parts, p.body_bytes, p.flags, p.late,
     h.warc_file AS held_file, h.warc_offset AS held_offset, h.warc_length AS held_length, h.final_url AS held_url,
     r.lane, r.entity, r.hints, r.referrer, r.depth, r.restarts, r.state, r.outcome AS request_outcome
 FROM (
@@ -111,7 +112,7 @@ WHERE source = %(source)s AND window_start = %(window_start)s;
 -- whose body is cut.
 SELECT
     p.page_id, p.request_id, p.attempt, p.kind, p.url, p.final_url, p.status, p.content_type, p.requested_at,
-    p.fetched_at, p.warc_file, p.warc_offset, p.warc_length, p.payload_digest, p.body_bytes, p.flags, p.late,
+    p.fetched_at, p.warc_file, p.warc_offset, p.warc_length, p.payload_digest, p.parts, p.body_bytes, p.flags, p.late,
     h.warc_file AS held_file, h.warc_offset AS held_offset, h.warc_length AS held_length, h.final_url AS held_url,
     r.lane, r.entity, r.hints, r.referrer, r.depth, r.state, r.outcome AS request_outcome,
     w.window_key, w.window_start, w.window_end
@@ -183,7 +184,8 @@ FOR KEY SHARE;
 -- name: page_places
 -- Where the record of every page of a window is, and what must be found there. After revisit_lost a revisit record is there
 -- that nothing refers to.
-SELECT page_id, revisit_of IS NOT NULL OR outcome = 'revisit_lost', final_url, warc_file, warc_offset, warc_length, payload_digest
+SELECT page_id, revisit_of IS NOT NULL OR outcome = 'revisit_lost', final_url, warc_file, warc_offset, warc_length, payload_digest,
+    parts
 FROM pages
 WHERE source = %(source)s AND window_start = %(window_start)s;
 

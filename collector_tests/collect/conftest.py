@@ -18,6 +18,7 @@ from collector_assets.contract import Budget, Source, replace, seconds
 from collector_assets.database import Database
 from collector_assets.demo import DemoSite
 from collector_assets.demo.arrivals import Arrival
+from collector_assets.fetch import Fetcher
 from collector_assets.fetch.egress import DemoSiteOnly
 from collector_assets.fetch.http import HttpFetcher
 from collector_assets.politeness import Politeness
@@ -56,7 +57,7 @@ class Hands:
     def archive(self) -> Archive:
         return LocalArchive(self.folder)
 
-    def fetcher(self) -> HttpFetcher:
+    def fetcher(self) -> Fetcher:
         return HttpFetcher(user_agent=USER_AGENT, egress=DemoSiteOnly(self.site.address), connections=32)
 
     def know_robots(self, source: Source, origin: str = "http://shop.localhost:8765") -> None:

@@ -22,9 +22,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from collector_assets.contract import Browser
 from collector_assets.fetch import Fetcher, FetchRequest, NoResponse, NotSent, Response
 from collector_assets.fetch.egress import DemoSiteOnly
 from collector_assets.fetch.http import HttpFetcher
+from collector_tests.fixtures.browser import NEEDS_CHROMIUM, browser_fetcher
 
 Result = TypeVar("Result")
 End = Response | NoResponse | NotSent
@@ -88,8 +90,26 @@ class Client:
         return end
 
 
-@pytest.fixture(params=[(http_fetcher, asyncio.run), (http_fetcher, uvloop.run)], ids=["http", "http-uvloop"])
+def page_fetcher(address: str, connections: int = 8) -> Fetcher:
+    """Documents alone: what a page loads besides is no matter of what every fetcher does."""
+    return browser_fetcher(DemoSiteOnly(address), Browser(subrequests="cap 0"), connections=connections)
+
+
+HTTP = (
+    pytest.param((http_fetcher, asyncio.run), id="http"),
+    pytest.param((http_fetcher, uvloop.run), id="http-uvloop"),
+)
+
+
+@pytest.fixture(params=HTTP)
 def client(request: pytest.FixtureRequest) -> Client:
+    """The HTTP fetcher, on each loop."""
+    make, run = request.param
+    return Client(make=make, run=run)
+
+
+@pytest.fixture(params=[*HTTP, pytest.param((page_fetcher, uvloop.run), id="browser", marks=NEEDS_CHROMIUM)])
+def every_client(request: pytest.FixtureRequest) -> Client:
     """Each fetcher; a new one joins the suite here."""
     make, run = request.param
     return Client(make=make, run=run)

@@ -17,6 +17,13 @@ from collector_assets.spool import whole
 from collector_tests.fetch.conftest import Client, asked, speaking
 from collector_tests.fixtures.site import parts, raw
 
+
+@pytest.fixture
+def client(every_client: Client) -> Client:
+    """This is the suite of all of them."""
+    return every_client
+
+
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 

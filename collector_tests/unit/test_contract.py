@@ -257,7 +257,6 @@ def test_cron_line_is_judged_before_dagster_sees_it(line: str, is_right: bool) -
     ("changes", "issue"),
     [
         ({"session": Session(login=Link("https://shop.example/login"), proof="a.logout")}, "C"),
-        ({"kinds": {"detail": Kind(extract=extract, fetcher="browser")}, **LONG}, "D"),
     ],
 )
 def test_declared_feature_of_a_later_release_is_refused_by_name(changes: dict[str, Any], issue: str) -> None:

@@ -99,11 +99,11 @@ def test_every_setting_is_in_the_settings_table() -> None:
 def test_every_command_is_in_the_table_of_commands() -> None:
     code = "\n".join(file.read_text("utf-8") for file in sorted((ASSETS / "cli").glob("*.py")))
     found: list[tuple[str, str, str]] = re.findall(
-        r'^@(\w+)\.command\((?:name="(\w+)")?.*?\)\ndef (\w+)', code, re.MULTILINE
+        r'^@(\w+)\.command\((?:name="([\w-]+)")?.*?\)\ndef (\w+)', code, re.MULTILINE
     )
     commands = [(group.replace("commands", ""), name or function) for group, name, function in found]
     told: list[str] = re.findall(
-        r"^\| `collector ([a-z]+(?: [a-z]+)?)", section(OPERATING, "Commands and exit codes"), re.MULTILINE
+        r"^\| `collector ([a-z-]+(?: [a-z]+)?)", section(OPERATING, "Commands and exit codes"), re.MULTILINE
     )
     assert sorted(told) == sorted(" ".join(filter(None, words)) for words in commands)
 

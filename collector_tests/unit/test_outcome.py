@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "outcomes.md"
 RETRIED = {
     "host_unresolved", "connect_error", "connection_lost", "timeout", "truncated", "protocol_error", "unavailable",
     "empty_body", "revisit_lost", "condition_failed", "fetcher_error", "lease_expired",
-    "rendering_failed",
+    "rendering_failed", "never_settled", "page_crashed",
 }  # fmt: skip
 
 
