@@ -192,6 +192,7 @@ class Worker:
                 fetcher=fetcher,
                 holder=self.name,
                 is_stopped=self._is_stopped,
+                on_closed=self._stops.close,
             ),
             holdings=self._holdings,
             outbox=self._outbox,

@@ -42,7 +42,7 @@ from collector_assets.fetch import NoResponse, Response
 from collector_assets.inspection import inspected
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.page import Page, at_hand, header_map
-from collector_assets.politeness import Forbidden, Wait
+from collector_assets.politeness import Forbidden, Listed, Wait
 from collector_assets.request import Earlier, Lease, NewRequest, RestartChain
 from collector_assets.retry import Backoff
 from collector_assets.retry_after import RetryAfter
@@ -77,7 +77,7 @@ class Answered:
     """A leased request and how its attempt ended, or why there was none."""
 
     lease: Lease
-    answer: Response | NoResponse | Forbidden | Wait
+    answer: Response | NoResponse | Forbidden | Wait | Listed
     later: RetryAfter | None = None
     """What a site that is throttling or unavailable asks for."""
     declared: OnStatus | None = None
@@ -189,7 +189,7 @@ class Judged:
     @property
     def was_asked(self) -> bool:
         """Whether the site was."""
-        return not isinstance(self.answered.answer, Forbidden | Wait)
+        return not isinstance(self.answered.answer, Forbidden | Wait | Listed)
 
     @property
     def of_page(self) -> Outcome:
@@ -400,6 +400,8 @@ class Depositor:
     def _withheld(self, item: Judged, now: datetime) -> frontier.Result:
         """Nothing was sent. What waits for a robots.txt costs no attempt until the window should have ended."""
         lease, answer, how = item.answered.lease, item.answered.answer, policy(item.outcome)
+        if isinstance(answer, Listed):
+            return frontier.Done(request_id=lease.request_id, fence=lease.fence)
         mine = {"request_id": lease.request_id, "fence": lease.fence, "outcome": item.outcome, "reason": item.reason}
         if isinstance(answer, Wait):
             wait = timedelta(seconds=answer.for_s)
@@ -501,7 +503,7 @@ def _said_before(earlier: Earlier) -> dict[str, str]:
     return {name: value for name, value in said.items() if value}
 
 
-def _no_sooner(answer: Response | NoResponse | Forbidden | Wait) -> timedelta:
+def _no_sooner(answer: Response | NoResponse | Forbidden | Wait | Listed) -> timedelta:
     """Another attempt waits until it can end otherwise."""
     return timedelta(seconds=answer.wait_s) if isinstance(answer, NoResponse) else timedelta(0)
 
@@ -606,7 +608,7 @@ def _attempt_of_budget(lease: Lease, max_attempts: int) -> int:
 
 
 def exchange_of(
-    answer: Response | NoResponse | Forbidden | Wait, asked: Lease | NewRequest, outcome: str = ""
+    answer: Response | NoResponse | Forbidden | Wait | Listed, asked: Lease | NewRequest, outcome: str = ""
 ) -> Exchange:
     """What the archive keeps of an answer; `outcome`: of one that is no good page."""
     assert isinstance(answer, Response)  # noqa: S101

@@ -30,6 +30,7 @@ from collector_assets.permission import Permission
 from collector_assets.politeness import Forbidden, Permit, Politeness, Unknown
 from collector_assets.request import Lease, RequestId
 from collector_assets.revisits import EarlierPages
+from collector_assets.sitemap_links import is_robots
 from collector_assets.stops import Stops
 
 T = TypeVar("T")
@@ -380,6 +381,10 @@ class Desk:
             return None
         answer = self._shift.politeness.permit(lease.address)
         match answer:
+            case Permit() if self._shift.source.is_sitemap(lease.kind) and is_robots(lease.address):
+                # It was fetched, or was known, before: the sitemaps that it names are all that is wanted.
+                self._answers += 1
+                self._shift.outbox.put(Answered(lease=lease, answer=self._shift.politeness.sitemaps(lease.address)))
             case Permit():
                 return answer
             case Unknown(origin=origin):

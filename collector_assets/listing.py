@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from collector_assets import budget, origins, rejects, selected, windows
+from collector_assets import budget, origins, rejects, robots_files, selected, windows
 from collector_assets.contract import Source
 from collector_assets.database import Database
 from collector_assets.errors import BadSelection
 from collector_assets.rejects import RejectRow
+from collector_assets.robots_files import Listed
 from collector_assets.selected import RequestRow
 from collector_assets.selection import Selection
 
@@ -24,8 +25,9 @@ class Trouble:
 
     name: str
     """scheme://host[:port], or a budget key."""
-    state: Literal["halted", "closed", "refused", "resumed"]
-    """halted: until a person resumes it. closed: until a time. refused: fewer times in a row than halt it."""
+    state: Literal["halted", "closed", "refused", "resumed", "robots"]
+    """halted: until a person resumes it. closed: until a time. refused: fewer times in a row than halt it.
+    robots: nothing else is known than its robots.txt."""
     since: datetime | None
     for_s: float | None
     """Until it is open by itself."""
@@ -34,6 +36,8 @@ class Trouble:
     """In a row."""
     by: str | None = None
     """The source that was refused; where it is resumed, who did that."""
+    robots: str = ""
+    """What is known of the origin's robots.txt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +96,17 @@ def _require_bounded(limit: int) -> None:
         raise BadSelection(f"limit {limit}: list between 1 and {MOST_ROWS} rows")
 
 
-def troubles(database: Database) -> list[Trouble]:
-    """Every origin that was ever refused, the halted first, and every budget key that is closed now."""
+def troubles(database: Database, *, is_all: bool = False) -> list[Trouble]:
+    """Every origin that was ever refused, the halted first, and every budget key that is closed now.
+
+    Then the origins whose robots.txt cannot be had, or is refused; with `is_all` all whose robots.txt is known.
+    """
     with database.transaction() as connection:
-        rows, closed = origins.listed(connection), budget.closings(connection)
+        rows, closed, files = origins.listed(connection), budget.closings(connection), robots_files.listed(connection)
+    known = {file.origin: file for file in files}
     keys = [Trouble(name=key.budget_key, state="closed", since=None, for_s=key.for_s, why=key.reason) for key in closed]
-    return [*map(_trouble, rows), *keys]
+    seen = [replace(_trouble(row), robots=_said(known.pop(row.origin, None))) for row in rows]
+    return [*seen, *keys, *(_of_robots(file) for file in known.values() if is_all or _is_trouble(file))]
 
 
 def _trouble(row: origins.Origin) -> Trouble:
@@ -112,3 +121,27 @@ def _trouble(row: origins.Origin) -> Trouble:
         name=row.origin, state="resumed", since=row.resumed_at, for_s=None, why=row.resumed_reason or "",
         by=row.resumed_by,
     )  # fmt: skip
+
+
+def _is_trouble(file: Listed) -> bool:
+    return file.failures > 0 or file.answer == "refused"
+
+
+def _of_robots(file: Listed) -> Trouble:
+    return Trouble(
+        name=file.origin, state="robots", since=file.failing_since or file.fetched_at, for_s=None,
+        why=file.problem or "", robots=_said(file),
+    )  # fmt: skip
+
+
+def _said(file: Listed | None) -> str:
+    """A robots.txt for a person: what it was when it was had last, and how the tries since went."""
+    if file is None:
+        return ""
+    answer = {"rules": "rules", "absent": "there is none", "refused": "refused", None: "never had"}[file.answer]
+    parts = [f"{answer} ({file.status}), {file.fetched_at:%Y-%m-%d %H:%M} UTC" if file.fetched_at else answer]
+    if file.crawl_delay_s:
+        parts.append(f"Crawl-delay {file.crawl_delay_s:g} s")
+    if file.failures and file.next_try_at:
+        parts.append(f"{file.failures} tries failed, the next is due at {file.next_try_at:%Y-%m-%d %H:%M:%S} UTC")
+    return "; ".join([*parts, *file.notes])

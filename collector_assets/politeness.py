@@ -8,13 +8,14 @@ with its gap, through the same fetcher and egress (rule 7). One worker fetches a
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from collector_assets import decoding, robots, robots_files, urls
+from collector_assets import budget, closing, decoding, robots, robots_files, urls, windows
 from collector_assets.asking import later_of, to_its_end
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
@@ -25,6 +26,7 @@ from collector_assets.outcome import Outcome
 from collector_assets.page import header_map
 from collector_assets.robots_files import Claimed, Due, File, Found, Missing, Unreachable, Usable
 from collector_assets.spool import whole
+from collector_assets.storable import clean_text
 
 T = TypeVar("T")
 
@@ -80,6 +82,15 @@ class Wait:
     """Nothing was asked: no slot of the budget key came free."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A robots.txt that is wanted for the sitemaps that it names: the file is known, so nothing is sent."""
+
+    named: tuple[str, ...]
+    outcome: Outcome = Outcome.OK
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """Nobody has looked: `learn` the origin first."""
@@ -121,8 +132,13 @@ class Politeness:
         holder: str,
         patience_s: float = PATIENCE_S,
         is_stopped: Callable[[str], bool] = lambda _: False,
+        on_closed: Callable[[str, float], None] = lambda _key, _for_s: None,
     ) -> None:
-        """`is_stopped` says of a URL that nothing may be sent there now, whatever its robots.txt says."""
+        """`is_stopped` says of a URL that nothing may be sent there now, whatever its robots.txt says.
+
+        `on_closed` hears of a budget key that the answer to a robots.txt has closed, and for how many seconds.
+        """
+        self._on_closed, self._chance = on_closed, random.Random()  # noqa: S311  jitter, not a secret
         self._source, self._database, self._fetcher = source, database, fetcher
         self._holder, self._patience_s, self._is_stopped = f"{holder}-robots", patience_s, is_stopped
         self._token = robots.product_token(fetcher.user_agent)
@@ -149,10 +165,10 @@ class Politeness:
         known = self._known.get(origin)
         return bool(known and known.rules.crawl_delay_s)
 
-    def sitemaps(self, origin: str) -> tuple[str, ...]:
-        """The addresses that the origin's robots.txt lists; none before it is learned."""
-        known = self._known.get(origin)
-        return known.rules.sitemaps(known.url) if known else ()
+    def sitemaps(self, url: str) -> Listed:
+        """The sitemaps that a robots.txt names, which is learned and permitted."""
+        known = self._known[_origin(url)]
+        return Listed(named=known.rules.sitemaps(known.url) if known.url else ())
 
     def troubles(self) -> Iterator[str]:
         """Whose robots.txt cannot be had, and why, a line each."""
@@ -240,6 +256,8 @@ class Politeness:
                 if self._is_stopped(url):
                     self._remember(origin, _not_now(key, errand.closed_for_s))
                 return await self._let_go(origin)
+            if isinstance(got, Response):
+                await self._heed(key, url, got)
             match self._read(got, url, hops_left):
                 case _Moved(url=elsewhere):
                     return elsewhere
@@ -248,6 +266,29 @@ class Politeness:
                     return await self._let_go(origin)
                 case Found() | Missing() as end:
                     return await self._store(origin, end)
+
+    async def _heed(self, key: str, url: str, got: Response) -> None:
+        """Close the budget key as any other answer would: 429, or one that says how long it is not available (rule 9).
+
+        Before the slot goes back, so that nobody who gets it next is too early.
+        """
+        later = later_of(got) if got.outcome in (Outcome.THROTTLED, Outcome.UNAVAILABLE) else None
+        asked = later.wait if later else None
+        if got.outcome is not Outcome.THROTTLED and asked is None:
+            return
+
+        def close(connection: Connection) -> float:
+            now, before = windows.clock(connection), budget.locked_closings(connection, {key})[key]
+            received_at = now - timedelta(seconds=max(0.0, time.monotonic() - got.ended_at))
+            sign = closing.Sign(
+                request_id=0, outcome=got.outcome, sent_at=received_at - (got.fetched_at - got.requested_at),
+                received_at=received_at, asked=asked, reason=clean_text(f"{url} answered {got.status}")[:500],
+            )  # fmt: skip
+            state, _ = closing.after(replace(before, unavailable=0), sign, self._chance)
+            budget.write_closing(connection, key, replace(state, unavailable=before.unavailable))
+            return state.remaining(now).total_seconds()
+
+        self._on_closed(key, await self._on_thread(close))
 
     def _request(self, url: str) -> FetchRequest:
         """Nothing of the source's headers: whoever asks for the rules has no secrets."""

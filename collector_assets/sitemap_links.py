@@ -62,8 +62,13 @@ def is_robots(url: str) -> bool:
 
 def of_robots(source: Source, url: str, body: bytes, depth: int, *, base: str = "") -> Found:
     """The sitemaps that a robots.txt names; without any, the usual place."""
-    named = robots.parse(body, "*").sitemaps(base or url) or (urls.origin(url) + "/sitemap.xml",)
-    return links.of_addresses(source, [Link(each, kind=SITEMAP) for each in named], referrer=url, depth=depth + 1)
+    return of_named(source, url, robots.parse(body, "*").sitemaps(base or url), depth)
+
+
+def of_named(source: Source, url: str, named: Sequence[str], depth: int) -> Found:
+    """The sitemaps that the robots.txt at this address names; without any, the usual place."""
+    wanted = [Link(each, kind=SITEMAP) for each in named or (urls.origin(url) + "/sitemap.xml",)]
+    return links.of_addresses(source, wanted, referrer=url, depth=depth + 1)
 
 
 def of_redirect(source: Source, url: str, location: str, depth: int) -> Found:

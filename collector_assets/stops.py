@@ -109,6 +109,12 @@ class Stops:
         told = {key for key, for_s in closed_for_s.items() if for_s > 0 or is_all}
         self._held = {key: until for key, until in self._held.items() if key not in told}
 
+    def close(self, budget_key: str, for_s: float) -> None:
+        """The key is closed, and everybody can know: an answer that is no request's of the frontier said so."""
+        self.mark += 1
+        until = max(self._closed.get(budget_key, 0.0), time.monotonic() + for_s)
+        self._closed = {**self._closed, budget_key: until}
+
     def learn_halted(self, halted: frozenset[str], mark: int) -> None:
         """Every halted origin, read from the database after `mark`."""
         if mark == self.mark:

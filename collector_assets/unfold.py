@@ -21,6 +21,7 @@ from collector_assets.links import Found
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.page import header_map
 from collector_assets.pages import StoredPage
+from collector_assets.politeness import Listed
 from collector_assets.request import Lease
 from collector_assets.sitemap import NotASitemap
 
@@ -67,6 +68,8 @@ class UnfoldingDepositor(Depositor):
 def instead_of_a_sitemap(source: Source, item: Answered) -> Found | None:
     """Where a redirect leads, so that each sitemap is fetched once; the usual place, where no robots.txt names one."""
     lease, answer = item.lease, item.answer
+    if isinstance(answer, Listed):
+        return sitemap_links.of_named(source, lease.address, answer.named, lease.depth)
     if not isinstance(answer, Response):
         return None
     if answer.status in REDIRECTS and (to := header_map(texts(answer)).get("location")):

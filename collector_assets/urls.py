@@ -125,7 +125,7 @@ def path(url: str) -> str:
 
 def is_demo(name: str) -> bool:
     """Whether the host belongs to the demo site: `.localhost` never leaves the machine (RFC 6761 §6.3)."""
-    return name == "localhost" or name.endswith(".localhost")
+    return f".{name.removesuffix('.')}".endswith(".localhost")
 
 
 @lru_cache(maxsize=1)

@@ -20,18 +20,21 @@ if TYPE_CHECKING:
 
 Reason = Annotated[str, typer.Option(help="Why it is right to go on; kept in the table interventions.")]
 By = Annotated[str, typer.Option(metavar="NAME", help="Who decided it; you, when it is left out.")]
-COLUMNS = ("origin", "state", "since", "open in s", "refusals", "why", "by")
+COLUMNS = ("origin", "state", "since", "open in s", "refusals", "why", "by", "robots.txt")
 
 commands = typer.Typer()
 
 
 @commands.command()
-def origins(as_json: AsJson = False) -> None:
-    """Sites that refused us and are halted, and domains that are closed for a while: since when, how long, and why."""
+def origins(
+    everything: Annotated[bool, typer.Option("--all", help="Every origin whose robots.txt is known.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Sites that refused us and are halted, domains closed for a while, robots.txt that cannot be had: and why."""
     from collector_assets import listing
 
     with running(load_settings()) as ground, Database(ground.dsn) as database:
-        found = listing.troubles(database)
+        found = listing.troubles(database, is_all=everything)
     if as_json:
         show.in_json([asdict(each) for each in found])
         return
@@ -68,7 +71,7 @@ def _row(each: Trouble) -> dict[str, Any]:
         "origin": each.name, "state": each.state.upper() if each.state == "halted" else each.state,
         "since": f"{each.since:%Y-%m-%d %H:%M %Z}" if each.since else None,
         "open in s": None if each.for_s is None else round(each.for_s), "refusals": each.refusals, "why": each.why,
-        "by": each.by,
+        "by": each.by, "robots.txt": each.robots,
     }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ class BadRequest(Exception):
 class Headers:
     """What the site looks at in the header lines of a request."""
 
-    host: str  # lower case, without port
+    host: str  # lower case, without port and the dot of the root
     user_agent: str
     body_bytes: int
     closes: bool  # the client wants the connection closed after the response
@@ -83,4 +83,4 @@ def parsed_headers(raw: bytes) -> Headers:
 
 def _without_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
-    return (name if colon and port.isdigit() else host).lower()
+    return (name if colon and port.isdigit() else host).lower().removesuffix(".")

@@ -161,7 +161,7 @@ def _form(host: str) -> Literal["address", "name", "demo", "nonsense"]:
         return "address"
     if not _NAME.match(host) or _NUMBER.match(host.removesuffix(".").rpartition(".")[2]):
         return "nonsense"
-    return "demo" if urls.is_demo(host.lower().removesuffix(".")) else "name"
+    return "demo" if urls.is_demo(host.lower()) else "name"
 
 
 def _is_literal(host: str) -> bool:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from collector_assets import robots_files, visit
+from collector_assets import listing, robots_files, visit
 from collector_assets.collect import Ending
 from collector_assets.contract import Budget, Link, replace, seconds
 from collector_assets.demo.arrivals import violations
@@ -43,6 +43,7 @@ def later(hands: Hands, seconds: float) -> None:
         " next_try_at = next_try_at - %s", ago, ago, ago
     )  # fmt: skip
     hands.do("UPDATE requests SET not_before = not_before - %s", ago)
+    hands.do("UPDATE budget_keys SET closed_until = closed_until - %s", ago)
 
 
 # --- Before the first page -------------------------------------------------------------------------------------------
@@ -140,11 +141,11 @@ def test_file_that_cannot_be_had_lets_everything_wait(hands: Hands, misbehaviour
     hands.open(THREE)
     collected = hands.collect(THREE)
     assert (collected.ending, collected.outcomes, collected.sent) == (Ending.WAITING, {}, 0)
-    assert collected.next_due_in_s == pytest.approx(60, abs=10)
+    assert collected.next_due_in_s == pytest.approx(60, abs=20), "a 429 closes the key, with jitter"
     assert "/robots.txt" in " ".join(collected.troubles)
     assert paths(hands) == ["/robots.txt"]
     assert states(hands) == {("queued", "robots_unreachable", 0): 3}
-    later(hands, 61)
+    later(hands, 80)
     assert hands.collect(THREE).outcomes == {"ok": 3}
     assert paths(hands).count("/robots.txt") == 2
 
@@ -167,6 +168,43 @@ def test_retry_after_of_a_robots_txt_is_kept(hands: Hands) -> None:
     hands.site.misbehave("retry_after", prefix="/robots.txt", arg="503/600")
     hands.open(THREE)
     assert hands.collect(THREE).next_due_in_s == pytest.approx(600, abs=30)
+
+
+@pytest.mark.parametrize(("answer", "wait"), [("429/300", 300), ("503/300", 300), ("429/nonsense", 60)])
+def test_an_answer_to_robots_txt_closes_the_key_as_any_other_does(hands: Hands, answer: str, wait: float) -> None:
+    """Rule 9: also for the other hosts of the domain, and for the worker itself at once.
+
+    Mutation: drop `_heed` in `Politeness._hop`.
+    """
+    hands.site.misbehave("retry_after", prefix="/robots.txt", host="shop.localhost", arg=answer)
+    other = "http://other.shop.localhost:8765"
+    both = replace(THREE, start_urls=(*PAGES, Link(f"{other}/catalogue/page-1.html", kind="detail")))
+    hands.open(both)
+    collected = hands.collect(both)
+    assert collected.ending is Ending.WAITING
+    [closed] = [each for each in listing.troubles(hands.database) if each.state == "closed"]
+    assert (closed.name, closed.for_s) == ("shop.localhost", pytest.approx(wait, rel=0.3))
+    assert "/robots.txt answered" in closed.why
+    seen = hands.site.arrivals(robots=True)
+    told = next(each for each in seen if each.status in (429, 503))
+    assert [each.path for each in seen if each.arrived > told.ended] == []
+
+
+def test_what_is_known_of_robots_txt_is_listed(hands: Hands) -> None:
+    """`collector origins`: what cannot be had or is refused; with --all every origin."""
+    site_says(hands, "User-agent: *\nCrawl-delay: 0.5\n")
+    hands.know_robots(THREE)
+    assert listing.troubles(hands.database) == []
+    [known] = listing.troubles(hands.database, is_all=True)
+    assert (known.name, known.state) == (SHOP, "robots")
+    assert known.robots.startswith("rules (200), ")
+    assert known.robots.endswith(" UTC; Crawl-delay 0.5 s")
+    hands.site.misbehave("status", prefix="/robots.txt", arg="500")
+    later(hands, 13 * 3600)
+    hands.know_robots(THREE)
+    [failing] = listing.troubles(hands.database)
+    assert "answered 500" in failing.why
+    assert "1 tries failed, the next is due at" in failing.robots
 
 
 def test_good_copy_serves_while_a_new_one_cannot_be_had(hands: Hands) -> None:

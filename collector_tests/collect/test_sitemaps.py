@@ -13,7 +13,7 @@ from collector_assets.contract import Kind, Source, replace
 from collector_assets.demo import DemoSite
 from collector_assets.errors import ContractError
 from collector_assets.sources.templates.book_shop import extract
-from collector_tests.collect.conftest import QUICK, TODAY, Hands, ends
+from collector_tests.collect.conftest import QUICK, TODAY, TOMORROW, Hands, ends
 
 SHOP = "http://shop.localhost:8765"
 LISTED = replace(QUICK, start_urls=(), discover=None, sitemaps=(f"{SHOP}/sitemap-books.xml",))
@@ -50,6 +50,18 @@ def test_a_robots_txt_leads_to_the_sitemaps_that_it_names(hands: Hands) -> None:
     assert by_robots.sitemap_starts == (f"{SHOP}/robots.txt",)
     hands.discover(replace(LISTED, sitemaps=(f"{SHOP}/robots.txt",)))
     assert [path for path in fetched(hands) if path != "/robots.txt"] == ["/sitemap-books.xml", "/sitemap-listings.xml"]
+
+
+def test_a_robots_txt_is_fetched_once_for_its_rules_and_for_its_sitemaps(hands: Hands) -> None:
+    """The request for it ends with what the file that is known names; there is no page of it."""
+    hands.site.switch(robots=f"User-agent: *\nDisallow: /private\nSitemap: {SHOP}/sitemap-books.xml\n")
+    by_robots = replace(LISTED, sitemaps=(f"{SHOP}/robots.txt",))
+    status = hands.whole(by_robots)
+    assert [arrival.path for arrival in hands.arrivals(robots=True)].count("/robots.txt") == 1
+    assert ends(status) == {"planned": 62, "done": 62, "failed": 0, "skipped": 0, "outstanding": 0}
+    assert status.pages.pages == 61
+    hands.whole(by_robots, TOMORROW)
+    assert [arrival.path for arrival in hands.arrivals(robots=True)].count("/robots.txt") == 1
 
 
 @pytest.mark.parametrize("text", ["", "User-agent: *\nDisallow:\n"])

@@ -250,10 +250,10 @@ class TestParts:
     def test_domain_is_what_somebody_registered(self, host: str, domain: str):
         assert urls.domain(host) == domain
 
-    @pytest.mark.parametrize("host", ["shop.localhost", "a.shop.localhost", "localhost"])
+    @pytest.mark.parametrize("host", ["shop.localhost", "a.shop.localhost", "localhost", "shop.localhost."])
     def test_names_under_localhost_are_the_demo_site(self, host: str):
         assert urls.is_demo(host)
 
-    @pytest.mark.parametrize("host", ["notlocalhost", "localhost.example", "shop.localhost.", "127.0.0.1", "[::1]", ""])
+    @pytest.mark.parametrize("host", ["notlocalhost", "localhost.example", ".", "127.0.0.1", "[::1]", ""])
     def test_other_names_are_not(self, host: str):
         assert not urls.is_demo(host)
