@@ -276,6 +276,7 @@ class Politeness:
         asked = later.wait if later else None
         if got.outcome is not Outcome.THROTTLED and asked is None:
             return
+        self._on_closed(key, (asked or closing.UNASKED.first).total_seconds())
 
         def close(connection: Connection) -> float:
             now, before = windows.clock(connection), budget.locked_closings(connection, {key})[key]

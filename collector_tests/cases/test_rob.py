@@ -45,6 +45,7 @@ def test_rob_02_what_the_status_means(hands: Hands, status: int) -> None:
         return
     assert got.ending is Ending.WAITING
     hands.do("UPDATE robots_files SET next_try_at = now()")
+    hands.do("UPDATE budget_keys SET closed_until = NULL")  # by the 429
     hands.do("UPDATE requests SET not_before = NULL")
     assert hands.collect(page).outcomes == {"ok": 1}, "and it is not kept for the run"
 
