@@ -39,6 +39,11 @@ class Sample:
         return [json.loads(good.data) for _, good in self.records]
 
     @property
+    def lacks_values_alone(self) -> bool:
+        """Nothing is wrong with what was rejected but that something is missing."""
+        return bool(self.rejects) and {why.check for row in self.rejects for why in row.reasons} == {"not_nullable"}
+
+    @property
     def repeated(self) -> list[str]:
         """Entities that the page holds more than once."""
         seen: set[tuple[str, str]] = set()

@@ -93,13 +93,15 @@ def of_site(
     """
     done: list[PageTrial] = []
     with inputs.opened(source, window, database) as given:
-        request: NewRequest | None = _asked(source, source.starts(window, given), url, kind)
-    while request and len(done) < MOST_PAGES:
+        waiting = [_asked(source, source.starts(window, given), url, kind)]
+    while waiting and len(done) < MOST_PAGES:
+        request = waiting.pop(0)
         trial = PageTrial(url=request.url, kind=request.kind, origin="the site")
         done.append(trial)
         page = _fetched(source, window, request, trial, database, fetcher)
         found = _try(source, page, trial, depth=request.depth) if page else None
-        request = _next(source, found) if found and url is None else None
+        # What leads nowhere is passed over for what was found beside it.
+        waiting = [*_best(source, found), *waiting] if found and url is None else []
     return done
 
 
@@ -176,10 +178,9 @@ def _request(source: Source, link: Link) -> NewRequest:
     return found.requests[0]
 
 
-def _next(source: Source, found: Found) -> NewRequest | None:
-    """The first link to a page with records, else the first to one that leads on."""
-    by_use = sorted(found.requests, key=lambda request: source.kind_map[request.kind].extract is None)
-    return by_use[0] if by_use else None
+def _best(source: Source, found: Found) -> list[NewRequest]:
+    """The first links to pages with records, then to those that lead on."""
+    return sorted(found.requests, key=lambda request: source.kind_map[request.kind].extract is None)[:MOST_PAGES]
 
 
 # --- The stages ------------------------------------------------------------------------------------------------------
@@ -276,6 +277,10 @@ def _extract(source: Source, page: Page, trial: PageTrial, kind: Kind) -> None:
     if empty:
         return
     trial.records.extend(taken.rows[:EXAMPLES])
+    if source.combine and taken.lacks_values_alone:
+        said = f"{len(taken.rejects)} of {taken.yielded} rows lack what other pages of their entities bring (combine)"
+        trial.say("schema", Verdict.WARNED, said, _reasons(taken.rejects))
+        return
     _judged(taken, trial)
     _checked(source, taken, trial)
 

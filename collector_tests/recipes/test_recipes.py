@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from collector_assets import cases, registry
+from collector_assets import cases, registry, trial
 from collector_assets.contract import Source, replace
 from collector_tests.collect.conftest import FAST, LONG_AGO, QUICK, TODAY, TOMORROW, Hands, day
 from collector_tests.recipes import FOLDER
@@ -48,6 +48,22 @@ def test_every_recipe_has_a_case_of_each_kind_of_its_pages() -> None:
     assert {(name, kind) for name in tested for kind in SOURCES[name].kind_map} - shown == {
         ("from_sitemaps", "sitemap")
     }
+
+
+@pytest.mark.parametrize("name", sorted({file.stem for file in FILES} - {"fourteen_sites", "list_from_a_database"}))
+def test_collector_check_is_content_with_a_recipe(hands: Hands, recipe: Recipe, name: str) -> None:
+    """What people see first who copy one. A page that holds a part of an entity says that others bring the rest."""
+    source = recipe(name)
+    window = LONG_AGO if source.is_window_named else TODAY
+    done = trial.of_site(
+        source, window, url=None, kind=None, database=hands.database, fetcher=hands.fetcher
+    )  # fmt: skip
+    stages = [stage for page in done for stage in page.stages]
+    assert [stage for stage in stages if stage.verdict is trial.Verdict.FAILED] == []
+    (schema,) = [stage for stage in stages if stage.name == "schema"]
+    is_part = name == "one_entity_three_pages"
+    assert ("what other pages of their entities bring" in schema.message) is is_part
+    assert bool(done[-1].records) is not is_part
 
 
 @pytest.fixture
