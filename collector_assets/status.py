@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from collector_assets import frontier, pages, rejected_links, window_inputs, windows
+from collector_assets import frontier, pages, rejected_links, spending, window_inputs, windows
 from collector_assets.database import Database
 from collector_assets.frontier import Counts, Due
 from collector_assets.links import TRAP
 from collector_assets.pages import PageCounts
 from collector_assets.rejected_links import RejectedLinks
+from collector_assets.spending import Spent
 from collector_assets.window_inputs import WindowInput
 from collector_assets.windows import WindowRow
 
@@ -28,6 +29,8 @@ class WindowStatus:
     """What its starts came from, where that is data."""
     shared_pages: list[tuple[str, int]]
     """Addresses at which several requests for other ones ended, and how many."""
+    spent: list[Spent]
+    """On rendering services."""
 
     @property
     def error_rate(self) -> float:
@@ -67,6 +70,7 @@ def window_status(database: Database, source: str, key: str) -> WindowStatus:
             rejected_links=rejected_links.listed(connection, source, start),
             inputs=window_inputs.listed(connection, source, start),
             shared_pages=pages.shared(connection, source, start),
+            spent=spending.of_window(connection, source, start),
         )
 
 

@@ -85,6 +85,7 @@ def status_row(found: WindowStatus) -> dict[str, Any]:
         "oldest waiting s": round((datetime.now(UTC) - oldest).total_seconds()) if oldest else None,
         "complete": found.is_complete, "superseded": row.superseded_at is not None, "bound": row.bound_reached,
         "late results": row.late_results,
+        "spent": "; ".join(f"{each.service} {each.amount:f}" for each in found.spent),
     }  # fmt: skip
 
 

@@ -151,6 +151,8 @@ def _of_window(status: WindowStatus) -> dict[str, Any]:
         seen["oldest_waiting_since"] = dg.MetadataValue.timestamp(counts.oldest_waiting_at)
     if status.row.bound_reached:
         seen["bound_reached"] = status.row.bound_reached
+    if status.spent:
+        seen["rendering_spent"] = "; ".join(f"{s.service}: {s.calls} calls, {s.amount:f}" for s in status.spent)
     if status.row.superseded_at:
         seen["superseded_at"] = dg.MetadataValue.timestamp(status.row.superseded_at)
     if status.rejected_links:

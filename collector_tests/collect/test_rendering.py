@@ -256,7 +256,7 @@ class TestTroubles:
 
 
 class TestWhereAPageIsFrom:
-    """BRW-01: a service follows redirects; what it ended at is judged like a request of our own."""
+    """BRW-01, rule 9: a service follows redirects; what it ended at is judged like a request of our own."""
 
     def landed(self, url: str, html: str = "<h1>elsewhere</h1>") -> Said:
         about = {"statusCode": 200, "contentType": "text/html", "url": url}

@@ -541,7 +541,7 @@ def test_append_is_cheap(files: LocalArchive) -> None:
 
 
 class TestRendered:
-    """What somebody made of a page is archived as that (decision 0016)."""
+    """What somebody made of a page is archived as that (decision 0019)."""
 
     page = "http://shop.localhost:8765/item/1"
 

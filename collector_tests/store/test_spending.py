@@ -32,6 +32,7 @@ def test_calls_are_counted_up_to_the_cap_to_the_last_digit(database: Database) -
 
 
 def test_many_at_once_never_pass_the_cap(database: Database) -> None:
+    """Rule 7: what costs is capped, over all processes."""
     # Mutation: leave out `WHERE s.spent + excluded.spent <= %(cap)s::numeric`.
     with ThreadPoolExecutor(8) as threads:
         ends = list(threads.map(lambda _: spend(database, replace(ACCOUNT, cap=Decimal(2))), range(60)))
