@@ -34,6 +34,7 @@ from collector_assets.errors import CollectorError, OriginHalted
 from collector_assets.fetch import Fetcher
 from collector_assets.heartbeat import Heartbeat
 from collector_assets.holdings import Holdings
+from collector_assets.membership import Membership
 from collector_assets.outbox import Outbox
 from collector_assets.politeness import Politeness
 from collector_assets.revisits import EarlierPages
@@ -156,7 +157,7 @@ class Worker:
         progress: Callable[[Progress], None],
     ) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-        self._source, self._start, self._kinds = source, window.window.start, kinds
+        self._source, self._window, self._start, self._kinds = source, window.window, window.window.start, kinds
         self._database, self._make_fetcher, self._progress = database, fetcher, progress
         self._writer = archive.writer(source.name, window.window.key)
         self._depositor = (UnfoldingDepositor if source.sitemaps else Depositor)(
@@ -166,6 +167,7 @@ class Worker:
         self._holdings = Holdings(database=database, window_start=self._start, lease=source.lease)
         self._desks: dict[str, Desk] = {}
         self._stops = Stops()
+        self._membership: Membership | None = None
         self._changed = asyncio.Event()
         self._began = time.monotonic()
         shortest = min(SLOT_LEASE, source.lease).total_seconds()
@@ -179,6 +181,19 @@ class Worker:
             depositor=self._depositor, holdings=self._holdings, stops=self._stops, on_deposit=self._changed.set
         )
         fetcher = self._make_fetcher()
+        politeness = Politeness(
+            source=self._source,
+            database=self._database,
+            fetcher=fetcher,
+            holder=self.name,
+            is_stopped=self._is_stopped,
+            on_closed=self._stops.close,
+        )
+        if self._source.session:
+            self._membership = Membership(
+                source=self._source, window=self._window, database=self._database, fetcher=fetcher,
+                politeness=politeness, holder=self.name, is_stopped=self._is_stopped,
+            )  # fmt: skip
         self._shift = Shift(
             worker=self.name,
             source=self._source,
@@ -186,14 +201,8 @@ class Worker:
             kinds=self._kinds,
             database=self._database,
             fetcher=fetcher,
-            politeness=Politeness(
-                source=self._source,
-                database=self._database,
-                fetcher=fetcher,
-                holder=self.name,
-                is_stopped=self._is_stopped,
-                on_closed=self._stops.close,
-            ),
+            politeness=politeness,
+            membership=self._membership,
             holdings=self._holdings,
             outbox=self._outbox,
             earlier=self._earlier,
@@ -227,6 +236,9 @@ class Worker:
             if hasattr(self, "_outbox"):
                 self._outbox.store_the_rest()
             self._holdings.give_back_all()
+            if self._membership:
+                with self._database.transaction() as connection:
+                    self._membership.sync(connection)
             for desk in self._desks.values():
                 desk.leave()
         except (psycopg.Error, CollectorError, OSError) as error:
@@ -242,6 +254,8 @@ class Worker:
         halted = origins.halted(connection)
         self._holdings.renew(connection)
         self._stops.learn_halted(halted, mark)
+        if self._membership:
+            self._membership.sync(connection)
 
     def _report(self, ending: Ending, due_in: float | None) -> Collected:
         tally = self._outbox.tally

@@ -31,10 +31,10 @@ from collector_assets.request import Link, RestartChain, Secret
 from collector_assets.window import Cron, Daily, Hourly, Schedule, Window
 
 __all__ = [
-    "FOREVER", "Browser", "Budget", "Click", "Cron", "Daily", "Expect", "Fill", "FromFile", "FromQuery", "FromSource",
-    "Hourly", "InHeader", "InJson", "Keys", "Kind", "Link", "Page", "Press", "Record", "RenderingService",
-    "RestartChain", "Retention", "Scroll", "Secret", "Session", "Source", "Unreadable", "View", "attempt", "days",
-    "hours", "minutes", "replace", "seconds",
+    "FOREVER", "Browser", "Budget", "Click", "ClientCredentials", "Cron", "Daily", "Expect", "Fill", "FromFile",
+    "FromQuery", "FromSource", "Hourly", "InHeader", "InJson", "Keys", "Kind", "Link", "Page", "Press", "Record",
+    "RenderingService", "RestartChain", "Retention", "Scroll", "Secret", "Session", "Source", "Unreadable", "View",
+    "attempt", "days", "hours", "minutes", "replace", "seconds",
 ]  # fmt: skip
 
 STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, extra="forbid")
@@ -390,11 +390,53 @@ class FromFile(Refusing):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Session(Refusing):
-    """A login before pass 1 (issue C)."""
+class ClientCredentials(Refusing):
+    """A token for an id and a secret (OAuth 2 client credentials, RFC 6749 §4.4); fetched anew before it expires."""
 
-    login: Link
-    proof: str
+    url: str = Field(description="the token endpoint")
+    client_id: str | Secret = Field(description="who we are there")
+    client_secret: Secret = Field(description="what proves it")
+    scope: str = Field(default="", description="what is asked for, names with blanks in between")
+    more: Mapping[str, str | Secret] = Field(
+        default_factory=dict, description='what else the endpoint wants in its form, such as {"audience": "…"}'
+    )
+    auth: Literal["header", "body"] = Field(
+        default="header", description="where id and secret go: HTTP Basic, which every server must take, or the form"
+    )
+    hosts: tuple[str, ...] = Field(
+        default=(), description="the hosts that are sent the token; default: those of start_urls, else of scope"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Session(Refusing):
+    """What a source shows to be let in: one login a window, whoever comes first, for all workers. One of three ways."""
+
+    login: Link | None = Field(
+        default=None,
+        description='the request that logs in: Link("…/login", body={"user": Secret("U"), "password": Secret("P")})',
+    )
+    page: str | Link | None = Field(
+        default=None, description="or the page with the login form, sent with its hidden fields as a browser would"
+    )
+    form: str = Field(default="form", description="with page: the CSS selector of the form")
+    fields: Mapping[str, str | Secret] = Field(
+        default_factory=dict, description="with page: what is filled in, by the names of the form's fields"
+    )
+    token: ClientCredentials | None = Field(
+        default=None, description="or a token that goes along as `Authorization: Bearer …`"
+    )
+    proof: str | None = Field(
+        default=None,
+        description="a CSS selector that every HTML page shows while we are logged in, and none that shows us out, "
+        'like "a.logout"; without it only a redirect to a login, or a 401, says that a session is over',
+    )
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where it is begun."""
+        found = (self.login, self.page, self.token and self.token.url)
+        return tuple(_url(item) for item in found if item is not None)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -619,7 +661,9 @@ class Source(Refusing):
     rendering: RenderingService | None = Field(
         default=None, description='the service that fetches the pages of kinds with fetcher="rendering"'
     )
-    session: Session | None = Field(default=None, description="a login before pass 1 (issue C)")
+    session: Session | None = Field(
+        default=None, description="a login, or a token, without which nothing of the source is asked for"
+    )
     browser: Browser = Field(default_factory=Browser, description='the browser of kinds with fetcher="browser"')
     sitemaps: bool | tuple[str, ...] = Field(
         default=False,
@@ -646,6 +690,7 @@ class Source(Refusing):
         _check_browser(self)
         _check_headers(self)
         _check_rendering(self)
+        _check_session(self)
         _check_encodings(self)
         _check_records(self)
         _check_lanes(self)
@@ -764,6 +809,12 @@ class Source(Refusing):
     def is_demo(self) -> bool:
         """Whether everything the source may reach is the demo site."""
         return all(urls.is_demo(host) for host in (*self.hosts, *self.scope))
+
+    @cached_property
+    def token_hosts(self) -> frozenset[str]:
+        """The hosts that are sent the session's token."""
+        named = self.session.token.hosts if self.session and self.session.token else ()
+        return frozenset(named or self.hosts or self.scope)
 
     @cached_property
     def scope_hosts(self) -> tuple[str, ...]:
@@ -1153,6 +1204,27 @@ def _check_rendering(source: Source) -> None:
         raise _wrong(source, "total_timeout", f"rendering takes time: at least {LEAST_RENDERING.total_seconds():g} s")
 
 
+def _check_session(source: Source) -> None:
+    session = source.session
+    if session is None:
+        return
+    if sum(way is not None for way in (session.login, session.page, session.token)) != 1:
+        raise _wrong(source, "session", "give one of login, page and token")
+    for url in session.addresses:
+        if isinstance(urls.resolve(url, ""), urls.Rejected) or urls.has_user_info(url):
+            raise _wrong(source, "session", f"{urls.shown(url)!r} is not an absolute http(s) URL without a password")
+    if (session.page is None) != (not session.fields):
+        raise _wrong(source, "session", "page and fields belong together: the form, and what is filled in")
+    for name, selector in (("proof", session.proof), ("form", session.form)):
+        if selector is not None and not is_selector(selector):
+            raise _wrong(source, "session", f"{name}: {selector!r} is not a CSS selector")
+    if any(kind.fetcher == "browser" for kind in source.kind_map.values()):
+        raise _wrong(source, "session", "is for kinds that are fetched by http; a browser has Browser.storage_state")
+    ways = (source.headers, *(kind.headers for kind in source.kind_map.values()))
+    if session.token and any(name.lower() == "authorization" for headers in ways for name in headers):
+        raise _wrong(source, "session", "the token is the Authorization header: take the other one out of headers")
+
+
 def _check_encodings(source: Source) -> None:
     for field, label in (("encoding", source.encoding), *_kind_encodings(source)):
         if label is not None and charset.encoding_of(label) is None:
@@ -1217,7 +1289,6 @@ def _check_times(source: Source) -> None:
 def _check_built(source: Source) -> None:
     """Refuse what a later issue brings to life, by name."""
     later = {
-        "session": source.session is not None,
         "retention.requests": source.retention.requests != FOREVER,
     }  # fmt: skip
     for field, is_used in later.items():

@@ -20,6 +20,7 @@ from collector_assets.contract import (
     Browser,
     Budget,
     Click,
+    ClientCredentials,
     Expect,
     Fill,
     FromFile,
@@ -37,6 +38,7 @@ from collector_assets.contract import (
     Retention,
     Scroll,
     Secret,
+    Session,
     Source,
     View,
 )  # fmt: skip
@@ -44,6 +46,8 @@ from collector_assets.contract import (
 PARTS: Final = (
     Source,
     Kind,
+    Session,
+    ClientCredentials,
     View,
     Click,
     Fill,

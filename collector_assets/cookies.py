@@ -1,6 +1,7 @@
-"""Cookies as a user agent keeps them for a moment (RFC 6265 §5), for the length of a chain of redirects. Pure.
+"""Cookies as a user agent keeps them for a moment (RFC 6265 §5): a chain of redirects, or a session. Pure.
 
-Lifetimes are not counted, because a chain lasts seconds: a cookie is there or was deleted.
+Lifetimes are not counted: a chain lasts seconds, and of a session the site says itself when it is over. A cookie is
+there or was deleted.
 """
 
 from __future__ import annotations
@@ -41,16 +42,25 @@ class Cookie:
 
 def updated(cookies: Sequence[Cookie], set_cookie: Iterable[str], url: str, now: datetime) -> tuple[Cookie, ...]:
     """The cookies after an answer of `url` with these Set-Cookie lines."""
-    kept = {(cookie.domain, cookie.path, cookie.name): cookie for cookie in cookies}
+    kept = {_key(cookie): cookie for cookie in cookies}
     for line in set_cookie:
         name, value, attributes = _parsed(line)
         cookie = _cookie(name, value, attributes, url)
         if cookie is None:
             continue
-        kept.pop(key := (cookie.domain, cookie.path, cookie.name), None)
+        kept.pop(key := _key(cookie), None)
         if not _is_deletion(attributes, now):
             kept[key] = cookie
     return tuple(kept.values())[-MOST:]
+
+
+def merged(base: Sequence[Cookie], ours: Sequence[Cookie], theirs: Sequence[Cookie]) -> tuple[Cookie, ...]:
+    """Theirs, with what we have changed since `base`; where both changed a cookie, ours."""
+    before, after, found = ({_key(each): each for each in some} for some in (base, ours, theirs))
+    for key in before.keys() - after.keys():
+        found.pop(key, None)
+    found |= {key: each for key, each in after.items() if before.get(key) != each}
+    return tuple(found.values())[-MOST:]
 
 
 def header(cookies: Sequence[Cookie], url: str) -> str:
@@ -64,6 +74,10 @@ def joined(configured: str, chain: str) -> str:
     names = {_name(pair) for pair in chain.split(";")}
     own = [pair.strip() for pair in configured.split(";") if pair.strip() and _name(pair) not in names]
     return "; ".join([*own, chain])
+
+
+def _key(cookie: Cookie) -> tuple[str, str, str]:
+    return cookie.domain, cookie.path, cookie.name
 
 
 def _name(pair: str) -> str:

@@ -6,6 +6,7 @@ A crash between the two leaves an unreferenced record, never a row that points a
 from __future__ import annotations
 
 import random
+import re
 import time
 import traceback
 from collections import Counter
@@ -51,6 +52,7 @@ from collector_assets.storable import clean_text
 from collector_assets.window import Window
 
 REASON_LIMIT: Final = 500
+_COOKIE_VALUE: Final = re.compile(rb"\A([^=;]*)(?:=[^;]*|(?=;|\Z))")
 MAY_BE_A_REFUSAL: Final = frozenset({
     Outcome.OK, Outcome.REFUSED, Outcome.UNAVAILABLE, Outcome.CLIENT_ERROR, Outcome.UNEXPECTED_STATUS,
 })  # fmt: skip
@@ -67,7 +69,7 @@ DECLARED: Final[Mapping[OnStatus, Outcome]] = {
 """What a status means by its kind; with "fail" it keeps its own name."""
 
 TELLING: Final = frozenset({
-    Outcome.BLOCKED, Outcome.REVISIT_LOST, Outcome.CHAIN_RESTARTED, Outcome.CURSOR_EXPIRED,
+    Outcome.BLOCKED, Outcome.NO_SESSION, Outcome.REVISIT_LOST, Outcome.CHAIN_RESTARTED, Outcome.CURSOR_EXPIRED,
 })  # fmt: skip
 """Ends of a request that say of its page, too, that it is none to be read."""
 
@@ -86,6 +88,8 @@ class Answered:
     """What the answer is instead of the page: a challenge, a block page, a login wall."""
     robots_rule: str | None = None
     """What in the robots.txt allowed it."""
+    no_session: str | None = None
+    """What it says of the session that it was sent under: that we are not logged in any more."""
 
     @property
     def origin(self) -> str:
@@ -95,12 +99,14 @@ class Answered:
     @property
     def is_refusal(self) -> bool:
         """The site says no, to us and not to this one request."""
+        if self.no_session is not None:
+            return False
         return self.blocked is not None or (self.answer.outcome is Outcome.REFUSED and self.declared is None)
 
     @property
     def told(self) -> str:
         """What the record in the archive says of it, where it is no good page."""
-        outcome = Outcome.BLOCKED if self.blocked else outcome_of(self)
+        outcome = Outcome.NO_SESSION if self.no_session else Outcome.BLOCKED if self.blocked else outcome_of(self)
         return "" if policy(outcome) is Policy.KEEP else outcome.value
 
     @property
@@ -222,7 +228,8 @@ class Depositor:
         batch = [self._inspect(item) for item in batch]
         # Archive before completing: a crash in between costs one fetch, the other order costs a page.
         responses = [item for item in batch if isinstance(item.answer, Response)]
-        exchanges = [exchange_of(item.answer, item.lease, item.told) for item in responses]
+        hides_cookies = self._source.session is not None
+        exchanges = [exchange_of(item.answer, item.lease, item.told, hides_cookies=hides_cookies) for item in responses]
         places = self._writer.append(exchanges) if responses else []
         located = {
             item.lease.request_id: (place, exchange)
@@ -304,7 +311,9 @@ class Depositor:
         if policy(outcome) is Policy.KEEP and self._says_gone(item):
             outcome, reason = Outcome.SOFT_GONE, "the page bears the source's soft_gone marker"
         kind = self._source.kind_map[item.lease.kind]
-        if item.declared == "restart":
+        if item.no_session:
+            outcome, reason = Outcome.NO_SESSION, item.no_session
+        elif item.declared == "restart":
             outcome, reason = start_over.judged(self._source, item.lease, reason)
         elif item.declared is not None:
             outcome = DECLARED.get(item.declared, outcome)
@@ -374,9 +383,11 @@ class Depositor:
             return self._declared(item, item.answered.declared, note.now)
         if outcome is Outcome.DISCOVERY_FAILED:
             return frontier.Failed(**mine, phase="read", outcome=outcome, reason=reason)
-        wait = note.wait.get(lease.request_id)
+        is_logged_out = outcome is Outcome.NO_SESSION  # again at once, from its own address: it waits for the login
+        wait = timedelta(0) if is_logged_out else note.wait.get(lease.request_id)
         if wait is not None and lease.snoozes < MOST_SNOOZES:
-            return frontier.Snoozed(**mine, wait=wait, outcome=outcome, reason=reason, was_sent=True)
+            said = {"outcome": outcome, "reason": reason, "forgets_redirects": is_logged_out}
+            return frontier.Snoozed(**mine, **said, wait=wait, was_sent=True)
         kind = self._source.kind_map[lease.kind]
         match policy(outcome):
             # A page that was followed is done with that; reading may still make it failed(read) (rule 15).
@@ -592,7 +603,7 @@ def _as_conduct(item: Judged, reading: float) -> conduct.Answer:
         origin=item.answered.origin,
         budget_key=lease.budget_key,
         request_id=lease.request_id,
-        outcome=item.outcome if item.outcome is Outcome.BLOCKED else outcome_of(item.answered),
+        outcome=item.outcome if item.outcome in (Outcome.BLOCKED, Outcome.NO_SESSION) else outcome_of(item.answered),
         reason=item.reason,
         is_declared=item.answered.declared is not None,
         sent_ago_s=received_ago_s + took_s,
@@ -608,9 +619,16 @@ def _attempt_of_budget(lease: Lease, max_attempts: int) -> int:
 
 
 def exchange_of(
-    answer: Response | NoResponse | Forbidden | Wait | Listed, asked: Lease | NewRequest, outcome: str = ""
+    answer: Response | NoResponse | Forbidden | Wait | Listed,
+    asked: Lease | NewRequest,
+    outcome: str = "",
+    *,
+    hides_cookies: bool = False,
 ) -> Exchange:
-    """What the archive keeps of an answer; `outcome`: of one that is no good page."""
+    """What the archive keeps of an answer; `outcome`: of one that is no good page.
+
+    `hides_cookies`: those that it sets are a session's, which is nobody's business (the exception to rule 11).
+    """
     assert isinstance(answer, Response)  # noqa: S101
     sent = redirects.standing(asked)
     return Exchange(
@@ -621,7 +639,7 @@ def exchange_of(
         http_version=answer.http_version,
         status=answer.status,
         reason=answer.status_text,
-        headers=answer.headers,
+        headers=_without_cookies(answer.headers) if hides_cookies else answer.headers,
         body=answer.body,
         requested_at=answer.requested_at,
         fetched_at=answer.fetched_at,
@@ -631,6 +649,14 @@ def exchange_of(
         outcome=outcome,
         rendered_by=answer.rendered_by,
         parts=answer.parts,
+    )
+
+
+def _without_cookies(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers; of cookies that are set, all but the value."""
+    return tuple(
+        (name, _COOKIE_VALUE.sub(rb"\1={cookie}", value, count=1) if name.lower() == b"set-cookie" else value)
+        for name, value in headers
     )
 
 

@@ -11,10 +11,11 @@ import contextlib
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from collector_assets import budget, closing, frontier, landing
 from collector_assets.asking import LOOK_AGAIN_S, SLOT_LEASE, demand_of, request_of, to_its_end
@@ -24,6 +25,7 @@ from collector_assets.deposit import Answered, answered_of
 from collector_assets.errors import CollectorError
 from collector_assets.fetch import Fetcher, NotSent, Response
 from collector_assets.holdings import Holdings
+from collector_assets.membership import Membership
 from collector_assets.outbox import Outbox
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.permission import Permission
@@ -34,10 +36,14 @@ from collector_assets.sitemap_links import is_robots
 from collector_assets.stops import Stops
 
 T = TypeVar("T")
+Learn = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
+"""What is waited for; it tells when it takes a slot."""
 
 CLAIM_AHEAD_S: Final = 0.1
 """How much work is claimed ahead of sending, in seconds of sending: what a kill -9 may cost in attempts."""
 MOST_CLAIMED: Final = 256
+SESSION: Final = "session"
+"""What requests wait for that are not an origin's; no origin is called so."""
 GLANCE_S: Final = 0.1
 """How long a slot is kept while a robots.txt is looked up that another worker may have fetched, or is fetching."""
 
@@ -57,6 +63,8 @@ class Shift:
     outbox: Outbox
     earlier: EarlierPages
     stops: Stops
+    membership: Membership | None = None
+    """Of a source with a session."""
     unavailable: dict[str, set[RequestId]] = field(default_factory=dict)
     """By budget key, the requests in a row that found the site down: a desk may close between two of them."""
     sent: int = 0
@@ -93,7 +101,7 @@ class Desk:
         self._leases: deque[Lease] = deque()
         self._claiming: asyncio.Task[None] | None = None
         self._parked: dict[str, list[Lease]] = {}
-        """By origin: those whose robots.txt is being learned."""
+        """By origin: those whose robots.txt is being learned; and those that wait for the session."""
         self._learning: dict[asyncio.Task[None], str] = {}
         self._glance = asyncio.Event()
         """What may be known by a look into the database is known, or must be fetched."""
@@ -283,6 +291,9 @@ class Desk:
         request, outbox, stops = request_of(self._shift.source, lease), self._shift.outbox, self._shift.stops
         if self._shift.source.kind_map[lease.kind].fetcher == "browser":
             request = replace(request, gap_s=permission.gap_s, may_load=self._may_load)
+        membership, generation = self._shift.membership, 0
+        if membership is not None:
+            request, generation = membership.carried(lease, request), membership.generation
         permission.started(time.monotonic())
         outbox.in_flight += 1
         ended_at: float | None = None
@@ -308,6 +319,8 @@ class Desk:
         self._shift.sent += 1
         answer = landing.judged(self._shift.politeness, answer)
         answered = answered_of(self._shift.source, lease, answer, permit.rule)
+        if membership is not None:
+            answered = membership.heeded(answered, generation)
         self._heed(answered)
         return answered
 
@@ -386,21 +399,32 @@ class Desk:
                 self._answers += 1
                 self._shift.outbox.put(Answered(lease=lease, answer=self._shift.politeness.sitemaps(lease.address)))
             case Permit():
-                return answer
+                return answer if self._shift.membership is None else self._let_in(lease, answer, self._shift.membership)
             case Unknown(origin=origin):
-                self._park(lease, origin)
+                self._park(lease, origin, partial(self._shift.politeness.learn, origin))
             case _:
                 self._answers += 1
                 self._shift.outbox.put(Answered(lease=lease, answer=answer))
         return None
 
-    def _park(self, lease: Lease, origin: str) -> None:
-        self._parked.setdefault(origin, []).append(lease)
-        if origin not in self._learning.values():
+    def _let_in(self, lease: Lease, permit: Permit, membership: Membership) -> Permit | None:
+        """The permit, under the source's session; without one it waits until somebody has logged in, or may."""
+        if membership.is_ready:
+            return permit
+        if wait := membership.pause():
+            self._answers += 1
+            self._shift.outbox.put(Answered(lease=lease, answer=wait))
+        else:
+            self._park(lease, SESSION, membership.begin)
+        return None
+
+    def _park(self, lease: Lease, what: str, learn: Learn) -> None:
+        self._parked.setdefault(what, []).append(lease)
+        if what not in self._learning.values():
             self._glance.clear()
-            learning = asyncio.create_task(self._shift.politeness.learn(origin, self._glance.set))
+            learning = asyncio.create_task(learn(self._glance.set))
             learning.add_done_callback(lambda _: self._glance.set())
-            self._learning[learning] = origin
+            self._learning[learning] = what
 
     def _unpark(self) -> bool:
         """What waited for a robots.txt that is known now goes on, if any; an error of learning it is raised here."""

@@ -21,6 +21,7 @@
     │   ├── OriginHalted           what is left to fetch is for origins that refused us
     │   ├── PagesDiscarded         stored pages are gone, and what was read from them would be lost
     │   ├── RenderingStopped       a rendering service will not go on, or all that may be spent is spent
+    │   ├── LoginFailed            the site does not let the source in
     │   ├── ReplayRefused          named requests did not fail in fetching
     │   └── VerdictRefused         the window's newest verdict is not a pass
     ├── Unavailable              may work again by itself; a retry makes sense
@@ -171,6 +172,14 @@ class PagesDiscarded(Refused):
 
 class RenderingStopped(Refused):
     """No call to a rendering service can be made now: its own refusal, or the spending cap of the window."""
+
+
+class LoginFailed(Refused):
+    """The site does not let the source in; nothing of it is sent until somebody has looked."""
+
+    def __init__(self, source: str, problem: str) -> None:
+        super().__init__(f"source {source!r}: {problem}. Then materialize again")
+        self.source, self.problem = source, problem
 
 
 class ReplayRefused(Refused):

@@ -354,6 +354,8 @@ class Snoozed:
     reason: str = ""
     was_sent: bool = False
     """The site was asked and said "later": counted in `snoozes`, so that there is an end to it."""
+    forgets_redirects: bool = False
+    """From its own address again, wherever redirects had led."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,6 +444,7 @@ class _Ending:
     is_retry: bool = False
     gives_back: bool = False
     snoozes: bool = False
+    forgets_redirects: bool = False
 
 
 def _ending(result: Fetched | Done | Failed | Retry | Snoozed | Released | Skipped) -> _Ending:
@@ -454,8 +457,12 @@ def _ending(result: Fetched | Done | Failed | Retry | Snoozed | Released | Skipp
             return _Ending(state="skipped", outcome=str(outcome), reason=clean_text(reason), gives_back=not counts)
         case Retry(wait=wait, outcome=outcome, reason=reason):
             return _Ending(state="queued", outcome=str(outcome), reason=clean_text(reason), wait=wait, is_retry=True)
-        case Snoozed(wait=wait, outcome=outcome, reason=reason, was_sent=was_sent):
-            said = {"outcome": outcome and str(outcome), "reason": clean_text(reason)}
+        case Snoozed(wait=wait, outcome=outcome, reason=reason, was_sent=was_sent, forgets_redirects=forgets_redirects):
+            said = {
+                "outcome": outcome and str(outcome),
+                "reason": clean_text(reason),
+                "forgets_redirects": forgets_redirects,
+            }
             return _Ending(state="queued", **said, wait=wait, gives_back=True, snoozes=was_sent)
         case Released():
             return _Ending(state="queued", gives_back=True)

@@ -63,6 +63,7 @@ class Outcome(StrEnum):
     # ours
     DESTINATION_REFUSED = "destination_refused"
     ROBOTS_UNREACHABLE = "robots_unreachable"
+    NO_SESSION = "no_session"
     SECRET_MISSING = "secret_missing"  # noqa: S105  a name, not a secret
     RENDERING_FAILED = "rendering_failed"
     RENDERING_REFUSED = "rendering_refused"
@@ -144,6 +145,10 @@ POLICY: dict[Outcome, tuple[Policy, str]] = {
     Outcome.ROBOTS_UNREACHABLE: (
         Policy.SNOOZE,
         "the origin's robots.txt cannot be had, so nothing was sent; until the window closes no attempt is counted",
+    ),
+    Outcome.NO_SESSION: (
+        Policy.SNOOZE,
+        "the source's session is over (no `proof` on the page, led to a login, 401), or its login waits; not charged",
     ),
     Outcome.SECRET_MISSING: (
         Policy.FAIL,

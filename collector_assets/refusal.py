@@ -47,6 +47,10 @@ _LOGIN_PATH: Final = re.compile(
 _LOGIN_HOST: Final = re.compile(r"(?:login|logon|signin|sso|auth|accounts|idp)\.")
 
 
+LOGIN: Final = ("a login", "led to a login")
+"""How what is found begins, where it is a login."""
+
+
 def of_headers(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
     """Whose challenge or block the answer is, by its headers."""
     for name, value in headers:

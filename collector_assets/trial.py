@@ -19,9 +19,10 @@ from collector_assets.contract import Kind, Source
 from collector_assets.database import Database
 from collector_assets.decoding import DecodingError
 from collector_assets.deposit import explain, fresh_page
-from collector_assets.errors import BadSelection, BrokenRecord
+from collector_assets.errors import BadSelection, BrokenRecord, LoginFailed
 from collector_assets.fetch import Fetcher, Response
 from collector_assets.links import Found
+from collector_assets.login import Opened
 from collector_assets.outcome import Outcome
 from collector_assets.page import Page
 from collector_assets.politeness import Forbidden, Wait
@@ -94,11 +95,16 @@ def of_site(
     done: list[PageTrial] = []
     with inputs.opened(source, window, database) as given:
         waiting = [_asked(source, source.starts(window, given), url, kind)]
+    session: Opened | None = None
     while waiting and len(done) < MOST_PAGES:
         request = waiting.pop(0)
         trial = PageTrial(url=request.url, kind=request.kind, origin="the site")
         done.append(trial)
-        page = _fetched(source, window, request, trial, database, fetcher)
+        if source.session and session is None:
+            session = _let_in(source, window, trial, database, fetcher)
+            if session is None:
+                break
+        page = _fetched(source, window, request, trial, database, fetcher, session)
         found = _try(source, page, trial, depth=request.depth) if page else None
         # What leads nowhere is passed over for what was found beside it.
         waiting = [*_best(source, found), *waiting] if found and url is None else []
@@ -186,6 +192,24 @@ def _best(source: Source, found: Found) -> list[NewRequest]:
 # --- The stages ------------------------------------------------------------------------------------------------------
 
 
+def _let_in(
+    source: Source, window: Window, trial: PageTrial, database: Database, fetcher: Callable[[], Fetcher]
+) -> Opened | None:
+    """A session for all pages of the trial, or why there is none."""
+    try:
+        ended = visit.log_in(source, window, database=database, fetcher=fetcher)
+    except LoginFailed as error:
+        trial.say("login", Verdict.FAILED, error.problem)
+        return None
+    if isinstance(ended, Opened):
+        proof = "with" if ended.is_proven else "without"
+        said = "a token" if ended.token else f"{len(ended.cookies)} cookies, {proof} the proof on the page after it"
+        trial.say("login", Verdict.PASSED, said)
+        return ended
+    trial.say("login", Verdict.FAILED, ended.reason if ended else "")
+    return None
+
+
 def _fetched(
     source: Source,
     window: Window,
@@ -193,8 +217,9 @@ def _fetched(
     trial: PageTrial,
     database: Database,
     fetcher: Callable[[], Fetcher],
+    session: Opened | None,
 ) -> Page | None:
-    answer = visit.run(source, window, request, database=database, fetcher=fetcher)
+    answer = visit.run(source, window, request, database=database, fetcher=fetcher, session=session)
     match answer:
         case visit.Busy():
             closed = f"; it is closed for {answer.closed_for_s:.0f} s" if answer.closed_for_s else ""

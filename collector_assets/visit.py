@@ -22,8 +22,9 @@ from collector_assets.contract import Source
 from collector_assets.database import Database
 from collector_assets.deposit import blocked_of, follow, seen
 from collector_assets.errand import Errand
-from collector_assets.errors import OriginHalted
+from collector_assets.errors import LoginFailed, OriginHalted
 from collector_assets.fetch import Fetcher, NoResponse, Response
+from collector_assets.login import Clerk, Denied, Later, Login, Opened, carried, why_over
 from collector_assets.outcome import Outcome
 from collector_assets.politeness import Forbidden, Permit, Politeness, Wait
 from collector_assets.redirects import Ended
@@ -53,19 +54,61 @@ class Busy:
     closed_for_s: float
 
 
+def log_in(
+    source: Source, window: Window, *, database: Database, fetcher: Callable[[], Fetcher]
+) -> Opened | Wait | None:
+    """A session of the source's own for a few pages, which nobody else uses; none where it needs none.
+
+    Raises `LoginFailed`.
+    """
+    if source.session is None:
+        return None
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        ended = runner.run(_log_in(source, window, database, fetcher))
+    match ended:
+        case Opened():
+            return ended
+        case Denied(problem=problem):
+            raise LoginFailed(source.name, problem)
+        case Later(problem=problem, least=least):
+            return Wait(for_s=least.total_seconds(), outcome=Outcome.NO_SESSION, reason=problem)
+
+
+async def _log_in(source: Source, window: Window, database: Database, make: Callable[[], Fetcher]) -> Login:
+    fetcher, holder, patience_s = make(), _holder(), source.patience.total_seconds()
+    politeness = Politeness(source=source, database=database, fetcher=fetcher, holder=holder, patience_s=patience_s)
+    clerk = Clerk(
+        source=source, window=window, database=database, fetcher=fetcher, politeness=politeness, holder=holder,
+        patience_s=patience_s,
+    )  # fmt: skip
+    try:
+        return await clerk.attempt()
+    finally:
+        await fetcher.close()
+
+
 def run(
-    source: Source, window: Window, request: NewRequest, *, database: Database, fetcher: Callable[[], Fetcher]
+    source: Source,
+    window: Window,
+    request: NewRequest,
+    *,
+    database: Database,
+    fetcher: Callable[[], Fetcher],
+    session: Opened | None = None,
 ) -> Answer | Busy | Forbidden | Wait:
     """Send the request once, if its robots.txt allows it, in its turn among all who use the budget key.
 
-    Redirects are followed as in a window, each hop a request of its own. Raises `OriginHalted`.
+    Redirects are followed as in a window, each hop a request of its own. `session`: of a source that has one, by
+    `log_in`. Raises `OriginHalted`.
     """
     while True:
         _require_open(source, request, database)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            answer = runner.run(_go(source, request, database, fetcher))
+            answer = runner.run(_go(source, request, database, fetcher, session))
         if not isinstance(answer, Answer) or not isinstance(answer.got, Response):
             return answer
+        if over := session and why_over(source, window, request, answer.got, None):
+            return replace(answer, got=replace(answer.got, outcome=Outcome.NO_SESSION, reason=over))
         got = seen(source, window, request, answer.got)
         if got.outcome is not Outcome.REDIRECT:
             return replace(answer, got=got)
@@ -75,17 +118,21 @@ def run(
         request = replace(request, chain=chain.stored(), budget_key=source.budget_key(chain.url))
 
 
+def _holder() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
 async def _go(
-    source: Source, request: NewRequest, database: Database, make: Callable[[], Fetcher]
+    source: Source, request: NewRequest, database: Database, make: Callable[[], Fetcher], session: Opened | None
 ) -> Answer | Busy | Forbidden | Wait:
-    fetcher, holder = make(), f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+    fetcher, holder = make(), _holder()
     began, patience_s = time.monotonic(), source.patience.total_seconds()
     politeness = Politeness(source=source, database=database, fetcher=fetcher, holder=holder, patience_s=patience_s)
     try:
         match await politeness.ask(_address(request)):
             case Permit(rule=rule):
                 errand = Errand(source, request.budget_key, holder=holder, database=database)
-                return await _sent(source, request, rule, errand, fetcher, politeness, database)
+                return await _sent(source, request, rule, errand, fetcher, politeness, database, session)
             case Wait(is_busy=True, for_s=for_s):
                 return Busy(waited_s=time.monotonic() - began, closed_for_s=for_s if for_s > 1 else 0.0)
             case Forbidden() | Wait() as no:
@@ -115,6 +162,7 @@ async def _sent(
     fetcher: Fetcher,
     politeness: Politeness,
     database: Database,
+    session: Opened | None,
 ) -> Answer | Busy:
     """Wait for a slot, then send; again when the slot was lost before a byte left."""
     began, patience_s = time.monotonic(), source.patience.total_seconds()
@@ -124,7 +172,7 @@ async def _sent(
             asked = replace(
                 request_of(source, request), may_load=lambda url: not isinstance(politeness.permit(url), Forbidden)
             )
-            got = await errand.send(fetcher, asked)
+            got = await errand.send(fetcher, carried(source, session, request, asked) if session else asked)
             if got is not None and errand.acquired is not None:
                 got = landing.judged(politeness, got)
                 got = await asyncio.to_thread(_noted, source, request, got, database)

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from . import api, app, downloads, gazette, lab, markup, register, sitemaps
 from .connection import Connection
 from .log import ArrivalLog
+from .members import Members
 from .misbehave import TABLE
 from .reply import Reply, is_unchanged, json_reply, not_modified, reply
 from .request import Request
@@ -35,6 +36,7 @@ class Site:
         self._first_config = config
         self._shops: dict[Switches, Shop] = {}
         self._visits: Counter[tuple[str, str, str]] = Counter()
+        self._members = Members()
         self._set(config)
 
     @property
@@ -121,11 +123,11 @@ class Site:
             return api.answer(request, expiries=self._expiries(request.headers.host)) or _NOT_FOUND
         if answer := _OF_SHOP.get(path.split("/", 2)[1]):
             return answer(path, self._shop(request.headers.host)) or _NOT_FOUND
-        if path == "/echo":
-            return _echo(request)
         if path.startswith("/items/") or path == "/candidates.json":
             return lab.answer(path, earlier=self.earlier("lab", request)) or _NOT_FOUND
-        return _NOT_FOUND
+        if path == "/echo":
+            return _echo(request)
+        return self._members.answer(request, self._config.of(request.headers.host)) or _NOT_FOUND
 
     def _expiries(self, host: str) -> int:
         """How often the cursors of a host's API were made to expire since the reset."""
@@ -138,6 +140,7 @@ class Site:
     def _reset(self) -> None:
         self._set(self._first_config.fresh())
         self._visits.clear()
+        self._members = Members()
         if self.log:
             self.log.clear()
 

@@ -26,6 +26,9 @@ class Switches:
     gzip: int = 0  # 1: compress pages for clients that accept gzip
     seed: str = "demo"  # another seed is another catalogue
     robots: str = ROBOTS  # the text of /robots.txt; empty: 404
+    session_pages: int = 0  # a session of the members' area ends after so many pages; 0: never
+    session_rotates: int = 0  # 1: each page of the members' area sets another cookie
+    token_seconds: int = 3_600  # the life of an OAuth token
     accept_delay: float = 0.0  # seconds a new connection is left unread ("slow accept"); for all hosts alike
 
     def changed(self, values: Mapping[str, object]) -> Switches:
@@ -34,7 +37,10 @@ class Switches:
 
 
 _DEFAULTS = dataclasses.asdict(Switches())
-_LEAST = {"books": 0, "per_page": 1, "detail_bytes": 0, "edition": 1, "redesign": 0, "gzip": 0, "accept_delay": 0.0}
+_LEAST = {
+    "books": 0, "per_page": 1, "detail_bytes": 0, "edition": 1, "redesign": 0, "session_pages": 0, "session_rotates": 0,
+    "token_seconds": 1, "gzip": 0, "accept_delay": 0.0,
+}  # fmt: skip
 
 
 def _coerced(name: str, value: object) -> int | float | str:

@@ -220,9 +220,9 @@ UPDATE requests AS r SET
         ELSE coalesce(%(now)s::timestamptz, clock_timestamp()) + %(wait)s::interval END,
     finished_at = CASE WHEN %(state)s IN ('done', 'failed', 'skipped') OR (%(is_retry)s AND r.attempts >= r.max_attempts)
         THEN coalesce(%(now)s::timestamptz, clock_timestamp()) END,
-    budget_key = CASE WHEN %(state)s = 'queued' AND NOT (%(is_retry)s AND r.attempts >= r.max_attempts) THEN r.budget_key
+    budget_key = CASE WHEN %(state)s = 'queued' AND NOT (%(forgets_redirects)s OR (%(is_retry)s AND r.attempts >= r.max_attempts)) THEN r.budget_key
         ELSE coalesce(r.chain ->> 'home', r.budget_key) END,
-    chain = CASE WHEN %(state)s = 'queued' AND NOT (%(is_retry)s AND r.attempts >= r.max_attempts) THEN r.chain END,
+    chain = CASE WHEN %(state)s = 'queued' AND NOT (%(forgets_redirects)s OR (%(is_retry)s AND r.attempts >= r.max_attempts)) THEN r.chain END,
     leased_until = NULL, worker = NULL
 WHERE r.window_start = %(window_start)s AND r.request_id = ANY (%(ids)s::bigint[]) AND r.fence = ANY (%(fences)s::bigint[])
   AND r.state = 'leased' AND r.leased_until > coalesce(%(now)s::timestamptz, clock_timestamp())

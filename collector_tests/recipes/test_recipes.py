@@ -10,6 +10,7 @@ import pytest
 
 from collector_assets import cases, registry, trial
 from collector_assets.contract import Source, replace
+from collector_assets.demo.members import MEMBER, PASSWORD, PRICES
 from collector_tests.collect.conftest import FAST, LONG_AGO, QUICK, TODAY, TOMORROW, Hands, day
 from collector_tests.recipes import FOLDER
 
@@ -50,6 +51,13 @@ def test_every_recipe_has_a_case_of_each_kind_of_its_pages() -> None:
     }
 
 
+@pytest.fixture(autouse=True)
+def account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a member of the demo site."""
+    monkeypatch.setenv("SHOP_USER", MEMBER)
+    monkeypatch.setenv("SHOP_PASSWORD", PASSWORD)
+
+
 @pytest.mark.parametrize("name", sorted({file.stem for file in FILES} - {"fourteen_sites", "list_from_a_database"}))
 def test_collector_check_is_content_with_a_recipe(hands: Hands, recipe: Recipe, name: str) -> None:
     """What people see first who copy one. A page that holds a part of an entity says that others bring the rest."""
@@ -64,6 +72,14 @@ def test_collector_check_is_content_with_a_recipe(hands: Hands, recipe: Recipe, 
     is_part = name == "one_entity_three_pages"
     assert ("what other pages of their entities bring" in schema.message) is is_part
     assert bool(done[-1].records) is not is_part
+
+
+def test_login(hands: Hands, recipe: Recipe) -> None:
+    source = recipe("login")
+    assert hands.whole(source).counts.done == 1 + PRICES
+    logins = [each for each in hands.arrivals("members.localhost") if each.method == "POST"]
+    assert [each.path for each in logins] == ["/login"]
+    assert hands.publish(source).total == PRICES
 
 
 @pytest.fixture

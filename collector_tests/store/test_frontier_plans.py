@@ -54,7 +54,9 @@ VALUES: dict[str, dict[str, Any]] = {
     "write_turns": SCOPE | {"turns": "{}"},
     "lock_leases": LEASES,
     "renew_leases": LEASES,
-    "finish_requests": LEASES | ENDING | {"is_retry": False, "gives_back": False, "snoozes": False},
+    "finish_requests": LEASES
+    | ENDING
+    | {"is_retry": False, "gives_back": False, "snoozes": False, "forgets_redirects": False},
     "move_requests": LEASES | {"chains": ["{}"], "budget_keys": [KEY], "reasons": ["302"]},
     "lock_readable": LEASES,
     "mark_read": LEASES | ENDING,

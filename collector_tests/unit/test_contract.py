@@ -26,7 +26,6 @@ from collector_assets.contract import (
     Record,
     Retention,
     Secret,
-    Session,
     Source,
     days,
     hours,
@@ -256,7 +255,7 @@ def test_cron_line_is_judged_before_dagster_sees_it(line: str, is_right: bool) -
 @pytest.mark.parametrize(
     ("changes", "issue"),
     [
-        ({"session": Session(login=Link("https://shop.example/login"), proof="a.logout")}, "C"),
+        ({"retention": Retention(requests=days(30))}, "C"),
     ],
 )
 def test_declared_feature_of_a_later_release_is_refused_by_name(changes: dict[str, Any], issue: str) -> None:

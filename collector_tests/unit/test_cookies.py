@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from collector_assets import cookies
 from collector_assets.cookies import header, joined, updated
 
 NOW = datetime(2026, 1, 29, 12, tzinfo=UTC)
@@ -89,3 +90,22 @@ def test_there_is_a_limit() -> None:
 def test_cookies_of_the_chain_replace_configured_ones_of_the_same_name() -> None:
     assert joined("", "a=1") == "a=1"
     assert joined("lang=de; session=old", "session=new") == "lang=de; session=new"
+
+
+def cookie(name: str, value: str) -> cookies.Cookie:
+    return cookies.Cookie(name=name, value=value, domain="a.example", is_host_only=True, path="/", is_secure=False)
+
+
+def test_what_two_have_changed_since_they_were_alike_is_one_jar() -> None:
+    """Ours: `a` changed, `b` deleted, `d` new. Theirs: `c` changed, `e` new."""
+    base = [cookie("a", "1"), cookie("b", "1"), cookie("c", "1")]
+    ours = [cookie("a", "2"), cookie("c", "1"), cookie("d", "1")]
+    theirs = [cookie("a", "1"), cookie("b", "1"), cookie("c", "2"), cookie("e", "1")]
+    found = {each.name: each.value for each in cookies.merged(base, ours, theirs)}
+    assert found == {"a": "2", "c": "2", "d": "1", "e": "1"}
+
+
+def test_where_both_changed_a_cookie_ours_counts_and_nothing_changed_is_theirs() -> None:
+    base, ours, theirs = [cookie("a", "1")], [cookie("a", "2")], [cookie("a", "3")]
+    assert cookies.merged(base, ours, theirs) == tuple(ours)
+    assert cookies.merged(base, base, theirs) == tuple(theirs)

@@ -33,7 +33,7 @@ class TestPolicies:
 
     def test_a_no_counts_towards_a_halt_and_later_costs_no_attempt(self):
         assert {each for each in Outcome if policy(each) is Policy.HALT} == {Outcome.REFUSED, Outcome.BLOCKED}
-        later = {Outcome.THROTTLED, Outcome.NOT_YET, Outcome.ROBOTS_UNREACHABLE}
+        later = {Outcome.THROTTLED, Outcome.NOT_YET, Outcome.ROBOTS_UNREACHABLE, Outcome.NO_SESSION}
         assert {each for each in Outcome if policy(each) is Policy.SNOOZE} == later
 
 
