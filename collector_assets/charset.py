@@ -137,11 +137,16 @@ def codec_of(encoding: str) -> str:
 
 
 def _declared(body: bytes, content_type: str) -> str | None:
-    if found := _first_known(_of_header(content_type)):
+    if found := _of_type(content_type):
         return found
     if not may_have_meta(content_type):
         return None
     return _of_xml_declaration(body) if _is_xml(content_type) else of_meta(body)
+
+
+@lru_cache(maxsize=256)
+def _of_type(content_type: str) -> str | None:
+    return _first_known(_of_header(content_type))
 
 
 # --- The signals ---------------------------------------------------------------------------------------------------
@@ -160,6 +165,7 @@ def _is_xml(content_type: str) -> bool:
     return mime in ("text/xml", "application/xml") or (mime.endswith("+xml") and "xhtml" not in mime)
 
 
+@lru_cache(maxsize=256)
 def may_have_meta(content_type: str) -> bool:
     """Whether the declared type leaves room for HTML or XML; types lie, so only what has its own rules is out."""
     return not re.search(r"json|csv|javascript|ecmascript", content_type, re.IGNORECASE)
