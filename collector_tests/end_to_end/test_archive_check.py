@@ -57,3 +57,14 @@ def test_a_window_is_collected_into_a_bucket_and_checked_there(owner: Owner, buc
     assert whole["rows"] == owner.hands.column("SELECT count(*) FROM pages")[0] > 0
     refused = owner.types("archive", "check", "s3://nobody-has-made-it/x", exits=3)
     assert not any(secret in refused.stderr + checked.stdout for secret in SECRETS)
+
+
+def test_retain_counts_and_says_how_to_do_it(owner: Owner) -> None:
+    """Every source without a name; no source of the demo says how long it keeps things, so nothing goes."""
+    owner.hands.whole(QUICK)
+    said = owner.types("retain").stdout
+    assert "shop: would discard 0 pages in 0 files" in said
+    assert said.strip().endswith("nothing was discarded: say --delete to do it")
+    [done] = owner.asks("retain", "shop", "--delete")
+    assert (done["source"], done["is_dry"], done["pages"], done["waiting"]) == ("shop", False, 0, {})
+    assert "no source is called 'nobody'" in one_line(owner.types("retain", "nobody", exits=2))
