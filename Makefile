@@ -20,7 +20,7 @@ export UV_HTTP_TIMEOUT := 180
 export DAGSTER_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo demo-browser dev test hostile ui lint fmt chaos mutants bench bench-sources screenshots migrate browser clean
+.PHONY: help demo demo-browser dev test hostile ui lint fmt chaos mutants bench bench-browser bench-sources screenshots migrate browser clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ mutants: $(INSTALLED) ## Remove the guards of the rules, one by one; each time t
 
 bench: $(INSTALLED) ## The whole path against Scrapy; writes docs/benchmarks.md
 	$(BIN)/python -m collector_tests.bench
+
+bench-browser: $(INSTALLED) browser ## Pages in a browser, Playwright's usual way against ours; its part of docs/benchmarks.md
+	$(BIN)/python -m collector_tests.bench.browser
 
 bench-sources: $(INSTALLED) browser ## 200 sources: definitions, a click, pages, schedules; writes docs/many-sources.md
 	$(BIN)/python -m collector_tests.bench.many_sources

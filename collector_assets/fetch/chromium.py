@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 
@@ -215,8 +215,13 @@ class Chromium:
         return []
 
     def memory(self) -> int:
-        """Bytes that the whole tree holds: resident, and shared ones counted once."""
-        return sum(map(_held, self.processes()))
+        """Bytes that the whole tree holds: what each process has to itself, and the most that one shares, once.
+
+        Not PSS, which would be exact: the kernel walks every page for it, at the price of a visit.
+        """
+        found = [info for process in self.processes() if (info := _info(process))]
+        shared = [int(getattr(each, "shared", 0)) for each in found]
+        return sum(each.rss for each in found) - sum(shared) + max(shared, default=0)
 
     async def close(self) -> None:
         """End it: by itself if it can, within a bound; nothing of it is left."""
@@ -292,15 +297,8 @@ def _command(launch: Launch, profile: Profile) -> list[str]:
     ]
 
 
-def _held(process: psutil.Process) -> int:
-    """What a process holds by itself, and its part of what it shares where the system says so."""
-    try:
-        with open(f"/proc/{process.pid}/smaps_rollup", encoding="ascii") as lines:  # noqa: PTH123  a pseudo-file
-            for line in lines:
-                if line.startswith("Pss:"):
-                    return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
+def _info(process: psutil.Process) -> Any:
+    """Its memory; nothing when it has ended."""
     with contextlib.suppress(psutil.Error):
-        return process.memory_info().rss
-    return 0
+        return process.memory_info()
+    return None

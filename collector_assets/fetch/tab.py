@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any, Final, Literal
 from urllib.parse import urldefrag
 
+from collector_assets import urls
 from collector_assets.contract import View
 from collector_assets.fetch import acting
 from collector_assets.fetch.acting import Inside, Unsettled
@@ -165,8 +166,9 @@ class Tab:
             self._lifecycle.clear()
         self.is_broken = self.is_broken or seen.ending in ("unsettled", "crashed")
         if not self.is_broken:
-            # What it still does, it does no more.
-            self._session.tell("Page.navigate", url="about:blank")
+            # It stays until the next one comes, and does nothing: an empty page in between costs as much as a visit.
+            self._session.tell("Emulation.setScriptExecutionDisabled", value=True)
+            self._session.tell("Page.stopLoading")
         return seen
 
     def _seen(self, visit: _Visit, going: asyncio.Task[Seen]) -> Seen:
@@ -194,6 +196,7 @@ class Tab:
     async def _go(self, visit: _Visit, deadline: float) -> Seen:
         page, view = self._session, visit.view
         within_s = view.wait_at_most.total_seconds()
+        page.tell("Emulation.setScriptExecutionDisabled", value=False)
         gone = await page.call("Page.navigate", url=visit.document.url)
         if problem := gone.get("errorText"):
             raise Unsettled(f"the browser does not show it: {problem}")
@@ -258,14 +261,15 @@ class Tab:
     def _paused(self, session: Session, event: Event) -> None:
         """A request waits for our word. The first of a visit is the document; another one of the page leaves it."""
         visit, request, kind = self._visit, event["request"], event["resourceType"]
-        if visit is None:
+        is_page = kind == "Document" and event["frameId"] == self.target
+        if visit and not visit.is_open and is_page and _is_same(request["url"], visit.document.url):
+            visit.is_open = True
+            session.tell("Fetch.fulfillRequest", requestId=event["requestId"], **_fulfilled(visit.document))
+            return
+        if visit is None or not visit.is_open:  # the page before, which has nothing more to ask for
             session.tell("Fetch.failRequest", requestId=event["requestId"], errorReason="Aborted")
             return
-        if kind == "Document" and event["frameId"] == self.target:
-            if not visit.is_open and request["url"] == urldefrag(visit.document.url)[0]:
-                visit.is_open = True
-                session.tell("Fetch.fulfillRequest", requestId=event["requestId"], **_fulfilled(visit.document))
-                return
+        if is_page:
             session.tell("Fetch.failRequest", requestId=event["requestId"], errorReason="Aborted")
             self._left(visit, request)
             return
@@ -397,6 +401,12 @@ class Tab:
 
 def _document(role: Literal["rendered", "frame"], url: str, html: bytes) -> Part:
     return Part(role=role, url=url, status=200, headers=(("Content-Type", RENDERED_TYPE),), body=html)
+
+
+def _is_same(url: str, asked: str) -> bool:
+    """Whether the browser's spelling of an address is that of the document, but for its fragment."""
+    asked = urldefrag(asked)[0]
+    return url == asked or urls.key(url) == urls.key(asked)
 
 
 _OF_THE_BODY: Final = frozenset(("content-encoding", "content-length", "transfer-encoding", "refresh", "link"))
