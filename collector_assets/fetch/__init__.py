@@ -1,7 +1,8 @@
 """One HTTP exchange: what is asked (`FetchRequest`), and the four ways it may end.
 
 `Response`: an answer came, whole or in part. `NoResponse`: none came. `NotSent`: the permission was over before a byte
-left. An error of our own is a `NoResponse` too; a fetcher raises nothing but cancellation.
+left, or nothing can be sent at all. An error of our own is a `NoResponse` too; a fetcher raises nothing but
+cancellation.
 """
 
 from __future__ import annotations

@@ -71,9 +71,15 @@ class RenderingFetcher:
 
     async def _refusal(self, request: FetchRequest) -> NoResponse | None:
         """Why this is nothing that a service may be asked for."""
-        if request.method != "GET" or request.body is not None or request.headers or request.secrets:
+        own = request.body is not None or request.headers or request.secrets or request.authorization
+        if request.method != "GET" or own:
             reason = "a rendering service is given addresses and nothing else: no method, body, headers or secrets"
             return self._without(Outcome.RENDERING_REFUSED, reason, sent=False)
+        address = urls.resolve(request.url, "")
+        if isinstance(address, urls.Rejected) or address.url != request.url:
+            # The service reads it with a parser of its own: what was judged must be what that one sees.
+            reason = f"{urls.shown(request.url)[:100]!r} is not spelled as an address"
+            return self._without(Outcome.DESTINATION_REFUSED, reason, sent=False)
         parts = urlsplit(request.url)
         try:
             port = parts.port or (443 if parts.scheme == "https" else 80)

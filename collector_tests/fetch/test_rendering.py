@@ -48,10 +48,10 @@ def rendered(
 
 class TestWhatIsSent:
     def test_alterlab(self, services: ServiceSite, site: DemoSite) -> None:
-        rendered(services, site, "alterlab", asked("/a?b=ä%20c", **SLOW))
+        rendered(services, site, "alterlab", asked("/a?b=%C3%A4%20c", **SLOW))
         (call,) = services.calls
 
-        assert (call.method, call.url) == ("POST", "http://shop.localhost:8765/a?b=ä%20c")
+        assert (call.method, call.url) == ("POST", "http://shop.localhost:8765/a?b=%C3%A4%20c")
         assert call.headers["X-API-Key"] == SECRET
         assert call.body["timeout"] == 40 - MARGIN_S
         assert call.body["advanced"]["use_proxy"] is False
