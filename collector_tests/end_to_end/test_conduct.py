@@ -77,7 +77,7 @@ def test_every_trouble_at_once_keeps_to_the_rules(crew: Callable[[str], Crew], b
     site.switch(books=books, robots=f"User-agent: *\nCrawl-delay: {DELAY}\n")
     misbehaves(site, *TROUBLES)
     workers = [each.work() for each in both for _ in range(2)]
-    both[0].wait_until(lambda: len(site.arrivals()) > books + 10, seconds=300)
+    both[0].wait_until(lambda: len(site.arrivals()) > books, seconds=300)
     misbehaves(site, {"do": "status", "prefix": "/", "arg": "403"})
     for code, said in ended(*workers):
         assert code == 4, said
