@@ -1,4 +1,4 @@
-"""Part of collecting: log in once, as a source's `session` says; what requests then carry; what says that it is over.
+"""Part of collecting: log in once, as a source's `session` says.
 
 A login is requests like any other: by the robots.txt of their origins, each in a slot of its budget key, through the
 same fetcher and egress, redirects hop by hop. They are not archived: they are about an account, not about the source's
@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Final, TypeAlias, TypeGuard
 from urllib.parse import quote_plus
 
-from collector_assets import conduct, cookies, html, links, media, redirects, refusal, urls
+from collector_assets import conduct, cookies, html, links, redirects, urls
 from collector_assets.asking import later_of, request_of
 from collector_assets.contract import ClientCredentials, Link, Page, Session, Source
 from collector_assets.cookies import Cookie
@@ -25,12 +25,12 @@ from collector_assets.decoding import DecodingError
 from collector_assets.deposit import fresh_page
 from collector_assets.errand import Errand
 from collector_assets.fetch import Fetcher, FetchRequest, NoResponse, Response
-from collector_assets.outcome import Outcome, Policy, policy
-from collector_assets.page import header_map
+from collector_assets.let_in import Opened, shows_html
+from collector_assets.outcome import Outcome
 from collector_assets.placeholders import Veil
 from collector_assets.politeness import PATIENCE_S, Forbidden, Permit, Politeness, Wait
 from collector_assets.record import Unreadable
-from collector_assets.request import Lease, NewRequest, Secret, secrets_of, stored_headers
+from collector_assets.request import NewRequest, Secret, secrets_of, stored_headers
 from collector_assets.window import Window
 
 MOST_HOPS: Final = 10
@@ -41,21 +41,6 @@ _OURS_TO_MEND: Final = frozenset((Outcome.SECRET_MISSING, Outcome.DESTINATION_RE
 _LATER: Final = frozenset((
     Outcome.THROTTLED, Outcome.UNAVAILABLE, Outcome.SERVER_ERROR, Outcome.TRUNCATED, Outcome.TIMEOUT,
 ))  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """We are in."""
-
-    cookies: tuple[Cookie, ...] = ()
-    token: str = ""
-    lifetime: timedelta | None = None
-    """Of the token, where its server says."""
-    is_proven: bool = False
-    """The page after the login showed the proof."""
-
-    def __repr__(self) -> str:
-        return f"Opened({len(self.cookies)} cookies, {'a' if self.token else 'no'} token)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,73 +268,6 @@ class Clerk:
         )  # fmt: skip
         with self.database.transaction() as connection:
             conduct.take_note(connection, self.source, [answer], random.Random())  # noqa: S311  jitter, not a secret
-
-
-def carried(source: Source, opened: Opened, asked: Lease | NewRequest, request: FetchRequest) -> FetchRequest:
-    """The request with what shows that we are in: cookies by their rules, the token where it may go."""
-    own = cookies.header(opened.cookies, request.url) if opened.cookies else ""
-    if own and request.cookies:
-        own = cookies.joined(own, request.cookies)
-    if own:
-        request = replace(request, cookies=own)
-    leaves = bool(asked.chain) and not asked.chain["keeps_headers"]
-    if opened.token and not leaves and urls.host(request.url) in source.token_hosts:
-        request = replace(request, authorization=f"Bearer {opened.token}")
-    return request
-
-
-def why_over(
-    source: Source, window: Window, asked: Lease | NewRequest, answer: Response, blocked: str | None
-) -> str | None:
-    """What on an answer says that we are not, or no longer, logged in."""
-    session = source.session
-    if session is None:
-        return None
-    if answer.status == 401:
-        return "answered 401"
-    if blocked:
-        return blocked if blocked.startswith(refusal.LOGIN) else None
-    if answer.outcome is Outcome.REDIRECT:
-        return _led_to_login(session, asked, answer)
-    if session.proof and policy(answer.outcome) is Policy.KEEP and answer.status == 200 and answer.body:
-        return _without_proof(source, window, asked, answer, session.proof)
-    return None
-
-
-def _led_to_login(session: Session, asked: Lease | NewRequest, answer: Response) -> str | None:
-    target = redirects.follow(
-        redirects.chain_of(asked), status=answer.status, headers=answer.headers, now=answer.fetched_at, most=MOST_HOPS
-    )
-    if not target.url:
-        return None
-    login = {_place(url) for url in session.addresses}
-    if _place(target.url) in login and _place(asked.url) not in login:
-        return f"led to a login: {urls.shown(target.url)}"
-    found = refusal.of_address(asked.url, target.url)
-    return found if found and found.startswith(refusal.LOGIN) else None
-
-
-def _place(url: str) -> str:
-    return urls.origin(url) + urls.path(url)
-
-
-def _without_proof(
-    source: Source, window: Window, asked: Lease | NewRequest, answer: Response, proof: str
-) -> str | None:
-    try:
-        page = fresh_page(asked, answer, window, source)
-        if not shows_html(answer, page) or page.tree.css_matches(proof):
-            return None
-    except Exception:  # noqa: BLE001  what cannot be read says nothing; reading meets it again, and tells
-        return None
-    return f"{proof!r} (proof) is not on the page"
-
-
-def shows_html(answer: Response, page: Page) -> bool:
-    """Whether it is a page that a browser would show."""
-    content_type = header_map([(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers])
-    head = page.open().read(1_024)
-    return bool(head) and media.of(content_type.get("content-type", ""), head) == "html"
 
 
 def _link(item: str | Link) -> Link:

@@ -23,7 +23,8 @@ from collector_assets.database import Connection, Database
 from collector_assets.deposit import Answered
 from collector_assets.errors import LoginFailed
 from collector_assets.fetch import Fetcher, FetchRequest, Response
-from collector_assets.login import Clerk, Denied, Later, Opened, carried, why_over
+from collector_assets.let_in import Opened, carried, why_over
+from collector_assets.login import Clerk, Denied, Later
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.politeness import PATIENCE_S, Politeness, Wait
 from collector_assets.request import Lease

@@ -21,8 +21,8 @@ from collector_assets.decoding import DecodingError
 from collector_assets.deposit import explain, fresh_page
 from collector_assets.errors import BadSelection, BrokenRecord, LoginFailed
 from collector_assets.fetch import Fetcher, Response
+from collector_assets.let_in import Opened
 from collector_assets.links import Found
-from collector_assets.login import Opened
 from collector_assets.outcome import Outcome
 from collector_assets.page import Page
 from collector_assets.politeness import Forbidden, Wait

@@ -24,7 +24,8 @@ from collector_assets.deposit import blocked_of, follow, seen
 from collector_assets.errand import Errand
 from collector_assets.errors import LoginFailed, OriginHalted
 from collector_assets.fetch import Fetcher, NoResponse, Response
-from collector_assets.login import Clerk, Denied, Later, Login, Opened, carried, why_over
+from collector_assets.let_in import Opened, carried, why_over
+from collector_assets.login import Clerk, Denied, Later, Login
 from collector_assets.outcome import Outcome
 from collector_assets.politeness import Forbidden, Permit, Politeness, Wait
 from collector_assets.redirects import Ended

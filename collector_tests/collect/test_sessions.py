@@ -332,7 +332,7 @@ def test_a_wrong_client_secret_is_said_in_the_words_of_the_server(
 
 def test_a_token_goes_to_no_other_host(hands: Hands) -> None:
     """Rule 11: another host of the scope does not get it, unless the source names it."""
-    # Mutation: in `login.carried` leave out `token_hosts`.
+    # Mutation: in `let_in.carried` leave out `token_hosts`.
     other = Link("http://other.shop.localhost:8765/echo", kind="prices")
     hands.discover(replace(API, start_urls=(f"{SHOP}/members/prices", other), scope=(HOST,), session=_for(HOST)))
     assert "Bearer" not in archived(hands).decode("utf-8", "replace").partition("/echo")[2].partition("WARC/1.1")[0]
