@@ -75,6 +75,20 @@ def test_killed_browser_and_worker_lose_nothing(crew: Crew) -> None:
     assert not list(Path(os.environ["TMPDIR"]).glob("collector-browsers-*/*")), "the next start swept what was left"
 
 
+def test_an_interrupted_worker_gives_back_what_it_holds_and_leaves_no_browser(crew: Crew) -> None:
+    crew.site.switch(host="killed-js.localhost", books=20)
+    crew.open()
+    worker = crew.work()
+    crew.wait_until(lambda: _pages(crew) >= 3)
+    worker.terminate()
+    worker.communicate(timeout=30)
+
+    assert not _with_profile()
+    assert not list(Path(os.environ["TMPDIR"]).glob("collector-browsers-*/*"))
+    assert crew.scalar("SELECT count(*) FROM requests WHERE state = 'leased'") == 0
+    assert crew.scalar("SELECT count(*) FROM budget_slots WHERE holder IS NOT NULL") == 0
+
+
 def _pages(crew: Crew) -> int:
     return crew.scalar("SELECT count(*) FROM pages WHERE outcome = 'ok'")
 
