@@ -142,7 +142,7 @@ class Tab:
         for pair in filter(None, pairs.split("; ")):
             name, _, value = pair.partition("=")
             with contextlib.suppress(DevtoolsError):  # one that a browser would not keep
-                await self._session.call("Network.setCookie", url=url, name=name, value=value)
+                await self._session.call("Network.setCookie", url=url, path="/", name=name, value=value)
 
     # --- A visit ------------------------------------------------------------------------------------------------------
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import dagster as dg
 
-from collector_assets import collect, discover, process, publish
+from collector_assets import collect, discover, pages, process, publish
 from collector_assets.collect import Collected, Ending, Progress
 from collector_assets.contract import Source
 from collector_assets.errors import BrokenRecord, Refused, Unusable
 from collector_assets.graph import checks, freshness, lineage, metadata, names
 from collector_assets.graph.resources import Installation
+from collector_assets.spool import whole
 from collector_assets.status import WindowStatus, window_row, window_status
 from collector_assets.windows import WindowRow
 
@@ -95,10 +96,24 @@ def _raw_pages(source: Source, installation: Installation, locator: str | None) 
         if is_unfinished(status, done):
             yield from checks.of_unfinished(context, source, "raw_pages", status, done)
             return
-        yield dg.MaterializeResult(metadata=metadata.of_collecting(status, done, installation.archive.location))
+        shown = metadata.of_collecting(status, done, installation.archive.location)
+        yield dg.MaterializeResult(metadata=shown | _picture(source, installation))
         yield from checks.of_collecting(source, status)
 
     return raw_pages
+
+
+def _picture(source: Source, installation: Installation) -> dict[str, Any]:
+    """The newest page that a browser took a picture of, for kinds whose view says so."""
+    kinds = [name for name, kind in source.kind_map.items() if kind.view.screenshot]
+    if not kinds:
+        return {}
+    with installation.database.transaction() as connection:
+        found = pages.newest(connection, source.name, kinds)
+    for part in found[0].location.parts if found else ():
+        if part.role == "view":
+            return metadata.of_view(part.url, whole(installation.archive.read(part.location).body))
+    return {}
 
 
 def _records(source: Source, installation: Installation, locator: str | None) -> dg.AssetsDefinition:

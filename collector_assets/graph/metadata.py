@@ -1,5 +1,6 @@
 """What the UI shows beside a materialization or a check: bounded, never a list per URL (rule 21)."""
 
+import base64
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -132,6 +133,14 @@ def of_collecting(status: WindowStatus, done: Collected, archive: str) -> dict[s
     }
 
 
+def of_view(url: str, picture: bytes) -> dict[str, Any]:
+    """A page as a browser showed it; too large a picture stays in the archive, for the event log keeps what is here."""
+    if len(picture) > MOST_PICTURE:
+        return {"view": f"{url}: {len(picture):,} bytes, in the archive as urn:view:{url}"}
+    shown = base64.b64encode(picture).decode("ascii")
+    return {"view": dg.MetadataValue.md(f"`{url}`\n\n![as a browser showed it](data:image/png;base64,{shown})")}
+
+
 def _of_window(status: WindowStatus) -> dict[str, Any]:
     """Counts of the whole window, whoever did the work."""
     counts = status.counts
@@ -170,6 +179,8 @@ def _of_window(status: WindowStatus) -> dict[str, Any]:
     return seen
 
 
+MOST_PICTURE = 500_000
+"""Bytes of a picture that is shown in the UI."""
 PAGE_LOADS = "page_loads"
 """What pages in a browser wanted besides their documents, by what became of it."""
 
