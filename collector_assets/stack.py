@@ -143,7 +143,7 @@ def _prepare(state: Path) -> None:
         state.mkdir(parents=True, exist_ok=True)
         probe = state / ".writable"
         probe.touch()
-        probe.unlink()
+        probe.unlink(missing_ok=True)  # another command may have been quicker
     except OSError as error:
         raise ConfigurationError(
             "COLLECTOR_STATE", f"{state} cannot be written ({error.strerror})", "Name a writable folder"
