@@ -98,7 +98,9 @@ def leaf(name: str = "shop.localhost", by: Authority | None = ROOT, **validity: 
     ],
     ids=["incomplete", "expired", "early", "name", "self-signed", "stranger"],
 )
-def test_what_is_wrong_is_named_and_nothing_is_sent(tmp_path: Path, make: Callable[[], Authority], reason: str) -> None:
+def test_http_31_what_is_wrong_is_named_and_nothing_is_sent(
+    tmp_path: Path, make: Callable[[], Authority], reason: str
+) -> None:
     with speaking(FINE, tls=make().serving(tmp_path)) as server:
         end = fetched(server.address)
     assert isinstance(end, NoResponse)
@@ -129,10 +131,10 @@ def test_a_server_that_speaks_no_tls_is_told_by_name() -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", Outcome.TRUNCATED),
     ],
 )
-def test_an_end_without_close_notify_counts_only_where_the_body_is_not_whole(
+def test_http_31_an_end_without_close_notify_counts_only_where_the_body_is_not_whole(
     tmp_path: Path, said: bytes, outcome: Outcome
 ) -> None:
-    """HTTP-31: complete by its length, so ok."""
+    """Complete by its length, so ok."""
     with speaking(said, tls=leaf().serving(tmp_path)) as server:  # closes the socket and says nothing
         end = fetched(server.address)
     assert isinstance(end, Response)
