@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from collector_assets.contract import Browser
 from collector_assets.fetch import blocking
-from collector_assets.fetch.chromium import Callers, Chromium, Launch
+from collector_assets.fetch.callers import Callers
+from collector_assets.fetch.chromium import Chromium, Launch
 from collector_assets.fetch.devtools import BrowserGone, Event
 from collector_assets.fetch.egress import Egress
 from collector_assets.fetch.gate import Gate

@@ -12,7 +12,7 @@ import pytest
 
 from collector_assets.addresses import AddressPolicy
 from collector_assets.demo import DemoSite
-from collector_assets.fetch.chromium import Callers
+from collector_assets.fetch.callers import Callers
 from collector_assets.fetch.egress import DemoSiteOnly, Egress, Guard
 from collector_assets.fetch.names import Names
 from collector_assets.fetch.proxy import EgressProxy
