@@ -225,6 +225,13 @@ class Depositor:
 
     def store(self, batch: Sequence[Answered]) -> Stored:
         """Archive, then commit; every write carries its fence. An error leaves the batch to its leases' expiry."""
+        return self.commit(self.prepare(batch))
+
+    def prepare(self, batch: Sequence[Answered]) -> list[Judged]:
+        """Archive the answers and decide about each; nothing of it counts before `commit`.
+
+        One batch at a time; another one may be committed meanwhile.
+        """
         batch = [self._inspect(item) for item in batch]
         # Archive before completing: a crash in between costs one fetch, the other order costs a page.
         responses = [item for item in batch if isinstance(item.answer, Response)]
@@ -235,7 +242,10 @@ class Depositor:
             item.lease.request_id: (place, exchange)
             for item, place, exchange in zip(responses, places, exchanges, strict=True)
         }
-        judged = [self._judge(item, *located.get(item.lease.request_id, (None, None))) for item in batch]
+        return [self._judge(item, *located.get(item.lease.request_id, (None, None))) for item in batch]
+
+    def commit(self, judged: list[Judged]) -> Stored:
+        """Rows and states of a prepared batch, in one transaction."""
         with self._database.transaction() as connection:
             return self._commit(connection, judged)
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from collector_assets import budget
 from collector_assets.asking import LOOK_AGAIN_S, SLOT_LEASE, demand_of, to_its_end
@@ -20,6 +20,9 @@ from collector_assets.contract import Source
 from collector_assets.database import Database
 from collector_assets.fetch import Fetcher, FetchRequest, NoResponse, NotSent, Response
 from collector_assets.permission import Permission
+
+FIRST_LOOK_S: Final = 0.005
+"""The first wait for a slot, doubled each time: what the worker's own desk gives back is there in a moment."""
 
 
 class Errand:
@@ -42,7 +45,7 @@ class Errand:
 
     async def ready(self, *, patience_s: float) -> bool:
         """A permission that may start now; False when the patience is over, or the key is closed for longer."""
-        began = time.monotonic()
+        began, soon_s = time.monotonic(), FIRST_LOOK_S
         while True:
             permission, now = self._permission, time.monotonic()
             wait_s = permission.wait_s(now) if permission else math.inf
@@ -52,7 +55,8 @@ class Errand:
                 return False
             if wait_s == math.inf:
                 wait_s = await to_its_end(asyncio.to_thread(self._acquire))
-            await asyncio.sleep(min(wait_s, LOOK_AGAIN_S))
+            await asyncio.sleep(min(wait_s, LOOK_AGAIN_S, soon_s))
+            soon_s *= 2
 
     @property
     def closed_for_s(self) -> float:

@@ -1,21 +1,26 @@
 """Answers on their way into archive and database: they gather for a moment, then go in one batch.
 
-One deposit at a time, on a thread; answers wait in memory only as far as the limits here allow.
+While one batch is committed the next one is archived and judged: the database works while we do. Each of the two on a
+thread, one batch in each at a time; answers wait in memory only as far as the limits here allow.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from collector_assets.deposit import Answered, Depositor, Stored
+from collector_assets.asking import to_its_end
+from collector_assets.deposit import Answered, Depositor, Judged, Stored
 from collector_assets.holdings import Holdings
 from collector_assets.stops import Stops
 
 MOST_DEPOSITED: Final = 256
+MOST_DEPOSITED_BYTES: Final = 2 * 2**20
+"""Of a batch of several: large pages are read for their links while the ones before are committed."""
 LINGER_S: Final = 0.02
 """How long answers gather before a deposit: an fsync and a commit serve all of them."""
 MOST_WAITING_ANSWERS: Final = 512
@@ -49,13 +54,16 @@ class Outbox:
     ) -> None:
         self.tally = Tally()
         self.in_flight = 0
-        """Requests under way: with none, no answer is worth waiting for."""
+        """Requests under way: with none, no answer is worth waiting for. Counted down before the answer is put."""
         self._depositor, self._holdings, self._stops, self._on_deposit = depositor, holdings, stops, on_deposit
         self._waiting: list[Answered] = []
         self._waiting_bytes = 0
         self._depositing = 0
+        self._prepared: tuple[Sequence[Answered], list[Judged]] | None = None
+        """Archived, and next to be committed."""
+        self._committing: asyncio.Task[None] | None = None
         self._is_closing = False
-        self._wake, self._room = asyncio.Event(), asyncio.Event()
+        self._wake, self._room, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._room.set()
         self._next_deposit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -78,6 +86,8 @@ class Outbox:
         self._waiting_bytes += _size(answered)
         if len(self._waiting) >= MOST_WAITING_ANSWERS or self._waiting_bytes >= MOST_WAITING_BYTES:
             self._room.clear()
+        if not self.in_flight or len(self._waiting) >= MOST_DEPOSITED:
+            self._quiet.set()
         self._wake.set()
 
     def close(self) -> None:
@@ -87,35 +97,90 @@ class Outbox:
 
     async def run(self) -> None:
         """Deposit batch after batch, until closed and empty; an error ends it."""
-        while not (self._is_closing and not self._waiting):
-            await self._wake.wait()
-            self._wake.clear()
-            if self.in_flight and len(self._waiting) < MOST_DEPOSITED:
-                await asyncio.sleep(LINGER_S)
-            while self._waiting:
-                await self._deposit()
+        try:
+            while not (self._is_closing and not self._waiting):
+                await self._wake.wait()
+                self._wake.clear()
+                await self._gather()
+                while self._waiting:
+                    await self._deposit()
+            await self._committed()
+        finally:
+            if self._committing:
+                self._committing.add_done_callback(_seen)
+
+    async def _gather(self) -> None:
+        """A moment for more answers, where any are to be expected."""
+        self._quiet.clear()
+        if self.in_flight and len(self._waiting) < MOST_DEPOSITED:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LINGER_S):
+                    await self._quiet.wait()
 
     async def _deposit(self) -> None:
-        batch = self._waiting[:MOST_DEPOSITED]
-        del self._waiting[: len(batch)]
-        self._waiting_bytes -= sum(map(_size, batch))
-        self._depositing = len(batch)
+        """Prepare a batch; it is committed while this one's successor is prepared."""
+        batch = self._take()
         try:
-            stored = await asyncio.to_thread(self._depositor.store, batch)
+            await to_its_end(asyncio.to_thread(self._prepare, batch))
+        except Exception:
+            self._over(batch)
+            raise
+        await self._committed()
+        assert self._prepared is not None  # noqa: S101  just now
+        (_, judged), self._prepared = self._prepared, None
+        self._committing = asyncio.create_task(self._commit(batch, judged))
+
+    def _take(self) -> list[Answered]:
+        number, size = 0, 0
+        for item in self._waiting[:MOST_DEPOSITED]:
+            size += _size(item)
+            if number and size > MOST_DEPOSITED_BYTES:
+                break
+            number += 1
+        batch = self._waiting[:number]
+        del self._waiting[:number]
+        self._waiting_bytes -= sum(map(_size, batch))
+        self._depositing += number
+        return batch
+
+    def _prepare(self, batch: Sequence[Answered]) -> None:
+        """On a thread: an interrupt meanwhile leaves what came out to `store_the_rest`."""
+        self._prepared = batch, self._depositor.prepare(batch)
+
+    async def _committed(self) -> None:
+        """Until the batch before is in; its error is raised here."""
+        if self._committing:
+            await asyncio.wait({self._committing})
+            self._committing.result()
+
+    async def _commit(self, batch: Sequence[Answered], judged: list[Judged]) -> None:
+        try:
+            stored = await asyncio.to_thread(self._depositor.commit, judged)
             refusals = Counter(item.origin for item in batch if item.is_refusal)
-            self._stops.settle(stored.halted, stored.closed_for_s, refusals, is_all=not self._waiting)
+            is_all = not self._waiting and self._depositing == len(batch)
+            self._stops.settle(stored.halted, stored.closed_for_s, refusals, is_all=is_all)
             self.tally.add(stored)
         finally:
-            self._depositing = 0
-            # Renewed until the commit (rule 4); after an error the leases run out and the work is collected again.
-            self._holdings.forget(item.lease for item in batch)
-            self._room.set()
-            self._on_deposit()
-            made, self._next_deposit = self._next_deposit, asyncio.get_running_loop().create_future()
-            made.set_result(None)
+            self._over(batch)
+
+    def _over(self, batch: Sequence[Answered]) -> None:
+        """The batch is in; or an error has left it to its leases, which run out, and it is collected again.
+
+        Not before the commit: until then its leases are renewed (rule 4).
+        """
+        self._depositing -= len(batch)
+        self._holdings.forget(item.lease for item in batch)
+        self._room.set()
+        self._on_deposit()
+        made, self._next_deposit = self._next_deposit, asyncio.get_running_loop().create_future()
+        made.set_result(None)
 
     def store_the_rest(self) -> None:
         """After an interrupt: answers that had come in are kept too."""
+        if self._prepared:
+            (batch, judged), self._prepared = self._prepared, None
+            self._holdings.forget(item.lease for item in batch)
+            self._depositor.commit(judged)
         if self._waiting:
             batch, self._waiting = self._waiting, []
             self._holdings.forget(item.lease for item in batch)
@@ -124,3 +189,9 @@ class Outbox:
 
 def _size(answered: Answered) -> int:
     return len(getattr(answered.answer, "body", b""))
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    """What ended the worker was raised; this came after it."""
+    if not task.cancelled():
+        task.exception()

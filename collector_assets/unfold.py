@@ -7,7 +7,7 @@ request; the links that are in already change nothing (rules 1, 15).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from collector_assets import frontier, pages, sitemap_links, windows
@@ -31,12 +31,12 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 class UnfoldingDepositor(Depositor):
     """Stores answers, and brings in what the sitemaps among them list."""
 
-    def store(self, batch: Sequence[Answered]) -> Stored:
-        """As `Depositor.store`; an error after the commit leaves sitemaps to `discover.mend`."""
-        stored = super().store(batch)
+    def commit(self, judged: list[Judged]) -> Stored:
+        """As `Depositor.commit`; an error after it leaves sitemaps to `discover.mend`."""
+        stored = super().commit(judged)
         found = stored.found
-        for item in batch:
-            if item.lease.kind == SITEMAP and (page := self._stored(item.lease)):
+        for item in judged:
+            if item.answered.lease.kind == SITEMAP and (page := self._stored(item.answered.lease)):
                 found += unfold(self._source, self._window, self._database, self._archive, page)
         return replace(stored, found=found)
 
