@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 import re
+import select
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +23,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from types import TracebackType
 from typing import Any, Final, LiteralString, Self, TypeAlias, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import adapt, conninfo
@@ -192,6 +195,15 @@ ADAPTERS: Final = _guarded_adapters()
 
 # --- The pool ------------------------------------------------------------------------------------------------------
 
+FRESH_S: Final = 1.0
+"""After its last use a connection is taken without a round trip for so long, if nothing waits on its socket."""
+
+
+def _has_something_to_say(connection: Connection) -> bool:
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
+
 
 class Database:
     """A lazily opened pool of connections to one database; safe to share between threads.
@@ -206,6 +218,7 @@ class Database:
         self._application_name = application_name
         self._patience_s = patience_s
         self._opening = threading.Lock()
+        self._used_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._info = connection_info(dsn, application_name=application_name)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             self._info,
@@ -213,7 +226,7 @@ class Database:
             min_size=0,
             max_size=max_connections,
             timeout=patience_s,
-            check=ConnectionPool.check_connection,
+            check=self._check,
             open=False,
             name="collector",
         )
@@ -229,6 +242,7 @@ class Database:
             with connection.transaction():
                 yield connection
         finally:
+            self._used_at[connection] = time.monotonic()
             self._pool.putconn(connection)
 
     def run(self, unit: Callable[[Connection], Result], *, attempts: int = 5) -> Result:
@@ -268,6 +282,16 @@ class Database:
         except PoolTimeout as error:
             reason = f"no connection within {self._patience_s:g} s, {self._pool.max_size} allowed"
             raise DatabaseUnreachable(_unreachable(self._info, reason)) from error
+
+    def _check(self, connection: Connection) -> None:
+        """Raise where the session has ended: then another connection is taken.
+
+        A server that ends a session says so, or closes it: that waits on the socket, and a look costs no round trip.
+        One that went without a word is asked, after a while.
+        """
+        is_fresh = time.monotonic() - self._used_at.get(connection, -math.inf) < FRESH_S
+        if not is_fresh or _has_something_to_say(connection):
+            ConnectionPool.check_connection(connection)
 
     def _open(self) -> None:
         if not self._pool.closed:

@@ -104,11 +104,25 @@ def test_a_statement_that_failed_in_a_savepoint_costs_nothing_else(table: Databa
 
 def test_idle_connections_that_were_ended_are_replaced_unnoticed(database: Database, dsn: str) -> None:
     """DBQ-22, rule 12."""
-    # Mutation: drop `check=ConnectionPool.check_connection`.
+    # Mutation: drop `check=self._check`.
     for _ in range(3):
         with database.transaction() as one, database.transaction() as other:
             assert one.info.backend_pid != other.info.backend_pid
         end_sessions(dsn)
+    with database.transaction() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_connections_that_were_idle_for_long_are_asked(
+    database: Database, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 12: a server that went without a word has nothing to say on the socket."""
+    # Mutation: `is_fresh = True`.
+    monkeypatch.setattr(db, "_has_something_to_say", lambda _: False)
+    monkeypatch.setattr(db, "FRESH_S", 0.0)
+    with database.transaction():
+        pass
+    end_sessions(dsn)
     with database.transaction() as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
