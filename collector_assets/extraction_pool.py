@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from multiprocessing.connection import Connection, Pipe
@@ -77,14 +78,23 @@ class Discarded:
 
 
 class _Batches:
-    """One iterator for several threads."""
+    """One iterator for several threads; while they read, a thread of its own fetches what is next."""
 
     def __init__(self, batches: Iterator[Sequence[StoredPage]]) -> None:
         self._batches, self._lock = batches, threading.Lock()
+        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="extraction-batches")
+        self._next = self._ahead.submit(next, batches, None)
 
     def take(self) -> Sequence[StoredPage] | None:
         with self._lock:
-            return next(self._batches, None)
+            batch = self._next.result()
+            if batch is not None:
+                self._next = self._ahead.submit(next, self._batches, None)
+            return batch
+
+    def close(self) -> None:
+        """Fetch no more."""
+        self._ahead.shutdown(cancel_futures=True)
 
 
 class Helpers:
@@ -132,6 +142,7 @@ def read_all(
             pool.stop()
         elif helpers:
             helpers.stop()
+        shared.close()
 
 
 class _Pool:
