@@ -34,7 +34,8 @@ demo-browser: $(INSTALLED) browser ## The same shop built by a script, in a brow
 dev: $(INSTALLED) ## The Dagster UI on the same data (http://127.0.0.1:3000)
 	$(BIN)/collector dev
 
-test: lint ## Everything that must hold before a merge: lint, then the tests
+test: lint browser ## Everything that must hold before a merge: lint, the UI in a real browser, then all other tests
+	$(BIN)/python -m pytest -m "ui and not chaos" --timeout 600
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 hostile: $(INSTALLED) ## Every way of leading us inside a network, against a canary: no connection (part of `make test`)
@@ -51,7 +52,7 @@ fmt: $(INSTALLED) ## Format, and mend what can be mended by machine
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-ui: $(INSTALLED) browser ## The Dagster UI in a real browser: clicking through what people do every day
+ui: $(INSTALLED) browser ## The Dagster UI in a real browser: clicking through what people do every day (part of `make test`)
 	$(BIN)/python -m pytest -m "ui and not chaos" --timeout 600
 
 chaos: $(INSTALLED) ## The long fault tests: kill -9, restarts, many seeds

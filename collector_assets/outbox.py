@@ -101,7 +101,9 @@ class Outbox:
             while not (self._is_closing and not self._waiting):
                 await self._wake.wait()
                 self._wake.clear()
-                await self._gather()
+                self._raise_of_commit()
+                if self._waiting:
+                    await self._gather()
                 while self._waiting:
                     await self._deposit()
             await self._committed()
@@ -129,6 +131,7 @@ class Outbox:
         assert self._prepared is not None  # noqa: S101  just now
         (_, judged), self._prepared = self._prepared, None
         self._committing = asyncio.create_task(self._commit(batch, judged))
+        self._committing.add_done_callback(lambda _: self._wake.set())
 
     def _take(self) -> list[Answered]:
         number, size = 0, 0
@@ -151,6 +154,11 @@ class Outbox:
         """Until the batch before is in; its error is raised here."""
         if self._committing:
             await asyncio.wait({self._committing})
+            self._raise_of_commit()
+
+    def _raise_of_commit(self) -> None:
+        """Where the last commit has failed: nothing more is stored after it."""
+        if self._committing and self._committing.done():
             self._committing.result()
 
     async def _commit(self, batch: Sequence[Answered], judged: list[Judged]) -> None:

@@ -144,6 +144,14 @@ def test_worker_stops_when_the_database_refuses_a_write(hands: Hands) -> None:
     assert hands.column("SELECT max(attempts), count(*) FROM requests GROUP BY kind ORDER BY 1 DESC LIMIT 1") == [2]
 
 
+def test_worker_stops_when_the_last_write_fails(hands: Hands) -> None:
+    """Rule 12: also where no other answer is on its way that would meet the error."""
+    # Mutation: drop `add_done_callback` in `Outbox._deposit`: the page is asked for again once its lease has run out.
+    with hands.refusing("pages", "kind <> 'listing'"), pytest.raises(psycopg.errors.CheckViolation):
+        hands.discover(replace(QUICK, lease=seconds(2), patience=seconds(10)))
+    assert len([each for each in hands.arrivals() if "robots" not in each.path]) == 1
+
+
 # --- Time ------------------------------------------------------------------------------------------------------------
 
 

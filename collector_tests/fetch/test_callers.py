@@ -57,7 +57,8 @@ class TestConnections:
             assert whose.are_ours(theirs, ours), "the second time by the process that is known"
 
     def test_of_another_process_are_not(self):
-        # Mutation: `_holds` returns True where it finds nothing.
+        """Rule 13."""
+        # Mutation: any socket of a process counts as the one that was looked for.
         with connected() as (_, theirs, ours), connected() as (other, *_):
             whose = Callers()
             whose.root = other
