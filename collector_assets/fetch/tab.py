@@ -196,7 +196,8 @@ class Tab:
     async def _go(self, visit: _Visit, deadline: float) -> Seen:
         page, view = self._session, visit.view
         within_s = view.wait_at_most.total_seconds()
-        page.tell("Emulation.setScriptExecutionDisabled", value=False)
+        # Waited for: a document that goes into a process of its own is given what the browser knows of the tab by then.
+        await page.call("Emulation.setScriptExecutionDisabled", value=False)
         gone = await page.call("Page.navigate", url=visit.document.url)
         if problem := gone.get("errorText"):
             raise Unsettled(f"the browser does not show it: {problem}")
