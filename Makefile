@@ -80,7 +80,7 @@ browser: $(INSTALLED) ## A Chromium where there is none: Debian's as root, else 
 	@if command -v chromium >/dev/null; then chromium --version; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && export DEBIAN_FRONTEND=noninteractive && apt-get install -y -qq chromium && \
-	  { apt-get install -y -qq chromium-headless-shell || true; }; \
+	  { apt-get install -y -qq chromium-headless-shell || echo 'no headless shell here: the whole Chromium is used'; }; \
 	else $(BIN)/playwright install chromium; fi
 
 headless-shell: browser ## The Chromium without a window, which opens pages at two thirds of the cost
