@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from collector_assets import causes, frontier, mutes, standings, urls, verdicts, windows
+from collector_assets import budget, causes, frontier, mutes, standings, urls, verdicts, windows
 from collector_assets.causes import Facts, Judgement, Objection, Pace, Run, Scheduling, Span, Standing
 from collector_assets.contract import Source
 from collector_assets.database import Connection, Database
@@ -128,12 +128,20 @@ def _standing(connection: Connection, row: WindowRow, now: datetime) -> Standing
         to_fetch=counts.to_fetch,
         to_read=counts.to_read,
         oldest_waiting_at=counts.oldest_waiting_at,
-        next_due_at=None if due.by_key or due.next_due_in is None else now + timedelta(seconds=due.next_due_in),
+        next_due_at=None if (next_in := _next_in(connection, due, now)) is None else now + timedelta(seconds=next_in),
         is_superseded=row.superseded_at is not None,
         is_published=row.published_at is not None,
         objections=tuple(Objection(check=each.check, message=each.message) for each in objections),
         resumes_without_progress=standings.resumes_without_progress(connection, source, start),
     )
+
+
+def _next_in(connection: Connection, due: frontier.Due, now: datetime) -> float | None:
+    """Seconds until something may be sent; None when it may now, or when nothing is waited for."""
+    closed = budget.closed(connection, due.by_key, now=now)
+    if set(due.by_key) - set(closed):
+        return None
+    return min((*closed.values(), *([] if due.next_due_in is None else [due.next_due_in])), default=None)
 
 
 def _pace(connection: Connection, source: Source, row: WindowRow, now: datetime) -> Pace | None:

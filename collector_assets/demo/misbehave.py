@@ -12,6 +12,7 @@ import asyncio
 import base64
 import gzip as gzip_format
 import json
+import time
 from collections.abc import Awaitable, Callable
 from html import escape
 from typing import Protocol
@@ -72,7 +73,7 @@ Misbehaviour = Callable[[Exchange, str], Awaitable[None]]
 
 async def delay(exchange: Exchange, argument: str) -> None:
     """delay[/seconds=1]: wait, then answer as usual."""
-    await asyncio.sleep(float(argument or 1))
+    await _at_least(float(argument or 1))
     exchange.respond()
 
 
@@ -88,7 +89,7 @@ async def reset(exchange: Exchange, _: str) -> None:
 
 async def hang(exchange: Exchange, argument: str) -> None:
     """hang[/seconds]: send nothing until the client leaves (or the seconds have passed, then close)."""
-    await asyncio.sleep(float(argument or 86_400))
+    await _at_least(float(argument or 86_400))
     exchange.line.close()
 
 
@@ -402,6 +403,13 @@ def _moved(location: str, code: int = 302, *, extra: str = "") -> Reply:
 
 def _cookies(request: Request) -> str:
     return "; ".join(value for name, value in request.headers.lines if name.lower() == "cookie")
+
+
+async def _at_least(seconds: float) -> None:
+    """Wait, by the clock of the log: uvloop counts in milliseconds of a time it read earlier, and wakes up too soon."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:  # noqa: ASYNC110  a time, not an event
+        await asyncio.sleep(left)
 
 
 def _code_and_rest(argument: str, default: int) -> tuple[int, str]:

@@ -70,7 +70,9 @@ class Gate:
         load = self._judged(asked)
         if load == "own" and self._browser.cap is None:
             async with self._turn:
-                await asyncio.sleep(max(0.0, self._ended_at + self._gap_s - monotonic()))
+                # The loop's timers count in milliseconds and may be early.
+                while (wait_s := self._ended_at + self._gap_s - monotonic()) > 0:  # noqa: ASYNC110  a time, no event
+                    await asyncio.sleep(wait_s)
                 load = await self._sent(asked, go, "own")
         elif load in LEFT:
             load = self._released(asked, load)

@@ -14,30 +14,31 @@ KEYS = ("2026-02-01", "2026-02-02", "2026-02-03")
 
 @pytest.mark.timeout(400)
 def test_a_backfill_of_three_windows_completes_and_a_second_one_sends_nothing(dagster_dev: Dev, site: DemoSite) -> None:
-    first = dagster_dev.backfill("collect_shop", KEYS)
+    site.switch(host="almanac.localhost", books=12)
+    first = dagster_dev.backfill("collect_almanac", KEYS)
     assert dagster_dev.backfill_ended(first) == "COMPLETED_SUCCESS"
 
     runs = dagster_dev.runs(tags=[{"key": "dagster/backfill", "value": first}])
     assert sorted(run["tags"]["dagster/partition"] for run in runs) == list(KEYS)
     assert {run["status"] for run in runs} == {"SUCCESS"}
-    assert {run["tags"]["collector/source"] for run in runs} == {"shop"}
-    assert {run["tags"]["collector/domain"] for run in runs} == {"shop.localhost"}
+    assert {run["tags"]["collector/source"] for run in runs} == {"almanac"}
+    assert {run["tags"]["collector/domain"] for run in runs} == {"almanac.localhost"}
     assert {run["tags"]["dagster/priority"] for run in runs} == {"-10"}
     in_order = sorted(runs, key=lambda run: run["startTime"])
     assert all(one["endTime"] <= two["startTime"] for one, two in pairwise(in_order)), "one run per source at a time"
-    sent = len(site.arrivals(host="shop.localhost"))
-    assert sent == 3 * 63
+    sent = len(site.arrivals(host="almanac.localhost"))
+    assert sent == 3 * 13
 
     # Started from the asset graph: no job, whose tags could have come along.
-    assets = [["shop", stage] for stage in ("frontier", "raw_pages", "records", "latest")]
+    assets = [["almanac", stage] for stage in ("frontier", "raw_pages", "records", "latest")]
     second = dagster_dev.backfill_assets(assets, KEYS)
     assert dagster_dev.backfill_ended(second) == "COMPLETED_SUCCESS"
     again = dagster_dev.runs(tags=[{"key": "dagster/backfill", "value": second}])
     assert len(again) == len(KEYS)
     assert {(run["tags"].get("collector/source"), run["tags"].get("collector/domain")) for run in again} == {
-        ("shop", "shop.localhost")
+        ("almanac", "almanac.localhost")
     }
-    assert len(site.arrivals(host="shop.localhost")) == sent
+    assert len(site.arrivals(host="almanac.localhost")) == sent
 
 
 @pytest.mark.timeout(400)

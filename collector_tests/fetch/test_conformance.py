@@ -250,7 +250,7 @@ class TestNoAnswer:
 
         assert (failed.outcome, failed.sent) == (Outcome.CONNECT_ERROR, False)
         assert failed.reason == "no connection within 0.3 s"
-        assert 0.3 <= took_s < 5
+        assert 0.29 <= took_s < 5  # uvloop counts in milliseconds
 
     def test_the_total_deadline_also_ends_a_connect(self, client: Client):
         with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -207,6 +207,19 @@ def test_each_injected_cause_is_found_in_the_data(
     assert (known.cause, known.is_fresh, known.judged_at) == (str(cause), False, NOON)
 
 
+def test_a_backlog_says_when_a_site_that_asked_for_a_pause_is_asked_again(database: Database) -> None:
+    # Mutation: _next_in without budget.closed
+    open_work(database).add(requests(3))
+    assert "the next is due" not in look(database).judgement.message
+    sql(
+        database,
+        "INSERT INTO budget_keys (budget_key, per, closed_until, closed_reason) VALUES (%s, 'domain', %s, 'Retry-After')",
+        KEY, NOON + timedelta(minutes=5),
+    )  # fmt: skip
+    assert "3 of 3 requests wait" in (said := look(database).judgement.message)
+    assert "; the next is due 2026-01-29 12:05:00 UTC" in said
+
+
 def test_the_share_of_a_busy_domain_is_in_the_arithmetic(database: Database) -> None:
     # Mutation: share=1.0
     open_work(database).add(requests(20_000))

@@ -44,7 +44,7 @@ def test_hang_sends_nothing_and_is_logged_when_the_client_leaves(site: DemoSite)
     time.sleep(0.05)
     [arrival] = site.arrivals()
     assert (arrival.status, arrival.bytes) == (None, 0)
-    assert 0.2 <= arrival.ended - arrival.arrived < 0.5
+    assert 0.15 <= arrival.ended - arrival.arrived < 0.5
     assert raw(site, "/misbehave/hang/0.1") == (b"", "closed")
 
 
@@ -63,7 +63,7 @@ def test_drip_sends_one_byte_at_a_time(site: DemoSite) -> None:
         started = time.monotonic()
         while some := client.recv(65_536):
             pieces.append(some)
-    assert time.monotonic() - started >= 0.01 * len(FINE)
+    assert time.monotonic() - started >= 0.009 * len(FINE)  # uvloop counts in milliseconds
     assert b"".join(pieces).endswith(b"\r\n\r\n" + FINE)
     assert len(pieces) > len(FINE) / 2
 

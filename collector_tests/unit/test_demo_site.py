@@ -328,7 +328,7 @@ def test_a_slow_accept_leaves_new_connections_unread(site: DemoSite) -> None:
     site.switch(accept_delay=0.3)
     started = time.monotonic()
     assert _get(site, "/robots.txt")[0] == 200
-    assert time.monotonic() - started >= 0.3
+    assert time.monotonic() - started >= 0.29  # uvloop counts in milliseconds
     [arrival] = site.arrivals(robots=True)
     assert arrival.ended - arrival.arrived < 0.2
 
