@@ -286,5 +286,7 @@ def _hint(said: str) -> str:
     """What was meant by an unknown argument of Daily, Link and the like."""
     match = re.search(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", said)
     meant = getattr(contract, match[1], None) if match else None
-    near = difflib.get_close_matches(match[2], inspect.signature(meant).parameters, n=1) if match and meant else []
+    if not match or not callable(meant):  # a source's own `headers()` is not the module of the contract
+        return ""
+    near = difflib.get_close_matches(match[2], inspect.signature(meant).parameters, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

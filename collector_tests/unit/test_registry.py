@@ -73,6 +73,7 @@ def test_unknown_source_names_the_known_ones() -> None:
         ("raise SystemExit(3)", "line 1: SystemExit: 3"),
         ("from collector_assets.contract import Daily\nDaily(strat='2026-01-01')", "did you mean 'start'?"),
         ("from collector_assets.contract import Link\nLink('x', entitty='2')", "did you mean 'entity'?"),
+        ("def headers(): ...\nheaders(agent='x')", "line 2: TypeError: headers() got an unexpected keyword argument"),
         ("from collector_assets.contract import Budget\nBudget(slot=1)", "Budget.slot: unknown field; did you mean"),
         (good("odd", more="capcity=1"), "source 'odd': capcity: unknown field; did you mean 'capacity'?"),
     ],
