@@ -213,7 +213,8 @@ def test_a_backlog_says_when_a_site_that_asked_for_a_pause_is_asked_again(databa
     assert "the next is due" not in look(database).judgement.message
     sql(
         database,
-        "INSERT INTO budget_keys (budget_key, per, closed_until, closed_reason) VALUES (%s, 'domain', %s, 'Retry-After')",
+        "INSERT INTO budget_keys (budget_key, per, closed_until, closed_reason)"
+        " VALUES (%s, 'domain', %s, 'Retry-After')",
         KEY, NOON + timedelta(minutes=5),
     )  # fmt: skip
     assert "3 of 3 requests wait" in (said := look(database).judgement.message)
