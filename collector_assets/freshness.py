@@ -1,6 +1,6 @@
 """Use case: whether what the consumer needs of each source is fresh, and the one cause why not (rules 19, 22).
 
-The decision is in `causes.py`; here its facts are gathered. What only Dagster knows (the calendar of a source, its
+The decision is in `causes/`; here its facts are gathered. What only Dagster knows (the calendar of a source, its
 schedule, its runs) is asked through `Scheduler`, so that this also runs without it.
 """
 

@@ -12,6 +12,7 @@ import pytest
 
 from collector_assets import frontier
 from collector_assets.database import Database
+from collector_assets.frontier import claiming
 from collector_assets.outcome import Outcome
 from collector_tests.fixtures.frontier import START, Work, name_of, open_work, request, requests, wait_for_blocked
 
@@ -146,7 +147,7 @@ def test_smaller_capacity_admits_nothing_until_there_is_room(database: Database)
 
 
 def test_admission_of_a_large_capacity_goes_in_steps(database: Database, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(frontier, "MOST_ADMITTED", 3)
+    monkeypatch.setattr(claiming, "MOST_ADMITTED", 3)
     work = open_work(database, capacity=50)
     work.add(requests(10))
     work.claim(1)
