@@ -22,8 +22,9 @@ from collector_assets.fetch.rendering import UNKNOWN_LANDING
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.request import Secret
 from collector_assets.spool import whole
-from collector_tests.fetch.conftest import Client, asked, http_fetcher, speaking
+from collector_tests.fetch.conftest import Client, asked, http_fetcher, page_fetcher, speaking
 from collector_tests.fetch.rendering import preset, rendering_fetcher
+from collector_tests.fixtures.browser import NEEDS_CHROMIUM
 from collector_tests.fixtures.services import ServiceSite
 from collector_tests.fixtures.site import parts, raw
 
@@ -41,7 +42,10 @@ def _rendering(name: str, services: ServiceSite) -> Callable[[str], Fetcher]:
     return lambda address: rendering_fetcher(preset(name, address), services.address, target=DemoSiteOnly(address))
 
 
-@pytest.fixture(params=["http", "http-uvloop", "alterlab", "firecrawl", "scrapingbee", "brightdata"])
+BROWSER = pytest.param("browser", marks=NEEDS_CHROMIUM)
+
+
+@pytest.fixture(params=["http", "http-uvloop", BROWSER, "alterlab", "firecrawl", "scrapingbee", "brightdata"])
 def kind(request: pytest.FixtureRequest) -> Iterator[Kind]:
     """Each kind of fetcher."""
     match request.param:
@@ -49,6 +53,8 @@ def kind(request: pytest.FixtureRequest) -> Iterator[Kind]:
             yield Kind(client=Client(make=http_fetcher, run=asyncio.run))
         case "http-uvloop":
             yield Kind(client=Client(make=http_fetcher, run=uvloop.run))
+        case "browser":
+            yield Kind(client=Client(make=page_fetcher, run=uvloop.run))
         case name:
             services: ServiceSite = request.getfixturevalue("services")
             yield Kind(client=Client(make=_rendering(name, services), run=uvloop.run), follows=True)
