@@ -1,7 +1,7 @@
 """Use case: claim -> permission -> fetch -> archive -> complete. The one asyncio loop of a worker.
 
 The worker decides when there is work and when there is nothing more to wait for; a desk per budget key sends
-(`desk.py`), the outbox stores (`outbox.py`), the heartbeat renews what is held. Several workers on one window, in any
+(`desk/`), the outbox stores (`outbox.py`), the heartbeat renews what is held. Several workers on one window, in any
 number of processes and hosts, share it through the database alone.
 """
 

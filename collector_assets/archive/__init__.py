@@ -1,6 +1,6 @@
 """The archive: every response as it was received, in WARC files that outlive this program (rules 10 and 11).
 
-`warc.py` is the format, pure; `local.py` keeps the files in a folder, `object_store.py` as objects in a bucket, behind
+`warc/` is the format, pure; `local.py` keeps the files in a folder, `object_store.py` as objects in a bucket, behind
 one interface and one test suite; `check.py` says what is wrong with a file. What a record says about its page is in
 `pages.py`, in the database.
 """

@@ -10,9 +10,10 @@ from datetime import timedelta
 
 import pytest
 
-from collector_assets import desk, frontier
+from collector_assets import frontier
 from collector_assets.collect import Ending
 from collector_assets.contract import Budget, Source, replace, seconds
+from collector_assets.desk import claims
 from collector_assets.sources import books
 from collector_tests.collect.conftest import FAST, QUICK, TODAY, TOMORROW, Hands, ends
 
@@ -118,7 +119,7 @@ def test_end_of_a_turn_gives_unsent_requests_back_with_their_attempts(hands: Han
 
 def test_worker_that_lost_its_slots_gives_unsent_requests_back(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 3: while others hold every slot, what it had claimed ahead waits for whoever may send it."""
-    monkeypatch.setattr(desk, "CLAIM_AHEAD_S", 30.0)  # claims far ahead, so that there is something to give back
+    monkeypatch.setattr(claims, "CLAIM_AHEAD_S", 30.0)  # claims far ahead, so that there is something to give back
     hands.discover(QUICK)
     hands.site.misbehave("delay", prefix="/catalogue/", arg="0.05")
     own = replace(PACED, turn=seconds(4))
@@ -135,7 +136,7 @@ def test_worker_that_lost_its_slots_gives_unsent_requests_back(hands: Hands, mon
 
 def test_closed_key_gives_unsent_requests_back(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 3: the worker hears of it at its next renewal and keeps nothing for later."""
-    monkeypatch.setattr(desk, "CLAIM_AHEAD_S", 30.0)
+    monkeypatch.setattr(claims, "CLAIM_AHEAD_S", 30.0)
     hands.discover(QUICK)
     hands.site.misbehave("delay", prefix="/catalogue/", arg="0.05")
     worker = threading.Thread(target=hands.collect, args=(replace(PACED, turn=seconds(4)),))
@@ -177,7 +178,7 @@ def test_slots_are_kept_while_answers_that_fill_the_capacity_are_stored(hands: H
     before = _fences(hands)
     assert hands.collect(small).sent == 60
     granted = _fences(hands) - before - 60
-    # Mutation: in Worker._next_lease drop the branch that waits for `self._deposited()` (56 grants instead of 8).
+    # Mutation: in Claims.next drop the branch that waits for `outbox.deposited()` (56 grants instead of 8).
     assert granted <= 2 * FAST.slots
 
 

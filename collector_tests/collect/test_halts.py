@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from collector_assets import desk, listing, resume_origin
+from collector_assets import listing, resume_origin
 from collector_assets.collect import Ending
 from collector_assets.contract import Budget, Kind, Link, OnStatus, Source, replace, seconds
+from collector_assets.desk import claims
 from collector_assets.errors import BadSelection, OriginHalted, ReasonMissing
 from collector_assets.put_back import Wish
 from collector_assets.replay import run as replay
@@ -60,7 +61,7 @@ def test_another_worker_window_and_source_send_nothing_either(hands: Hands) -> N
 def test_a_worker_under_way_hears_of_it_within_a_second(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 9: another process that has slots and leases stops at its next renewal."""
     # Mutation: the heartbeat does not look for halts.
-    monkeypatch.setattr(desk, "CLAIM_AHEAD_S", 30.0)
+    monkeypatch.setattr(claims, "CLAIM_AHEAD_S", 30.0)
     held = {"budget": Budget(gap=seconds(0), slots=2), "in_flight": 1}
     urls = [f"{SHOP}/misbehave/delay/0.05?{number}" for number in range(200)]
     slow = replace(SERIAL, name="slow", start_urls=tuple(map(Link, urls)), **held)
