@@ -174,7 +174,7 @@ def _dagster(
     }  # fmt: skip
     began, log = time.monotonic(), home / "dagster-dev.log"
     dagster = stack.DagsterDev(home=home, port=stack.free_port(14_000), environment=environment, log=log)
-    dev = Dev(url=dagster.url, dsn=server.dsn, environment=environment, log=log)
+    dev = Dev(url=dagster.url, dsn=server.dsn, environment=environment, log=log, alerts=Hook())
     try:
         dagster.wait_until_up()
         dev.until(lambda: len(dev.ask("{ assetNodes { id } }")["assetNodes"]) >= 4 or None, 120)

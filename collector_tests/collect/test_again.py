@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from collector_assets import collect, deposit, recollect, replay
+from collector_assets import collect, recollect, replay
 from collector_assets.contract import Link, Page, replace
 from collector_assets.demo.catalogue import book
+from collector_assets.deposit import ending
 from collector_assets.outcome import Outcome
 from collector_assets.put_back import PutBack, Wish
 from collector_assets.request import Fence, Lease, RequestId
@@ -137,4 +138,4 @@ def test_a_new_budget_of_attempts_begins_with_short_waits(attempt: int, of: int,
         url="http://shop.localhost:8765/", budget_key="shop.localhost", method="GET", body=None, headers={}, hints={},
         entity=None, depth=0, referrer=None, leased_until=datetime(2026, 1, 1, tzinfo=UTC),
     )  # fmt: skip
-    assert deposit._attempt_of_budget(lease, 3) == counted
+    assert ending._attempt_of_budget(lease, 3) == counted

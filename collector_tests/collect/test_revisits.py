@@ -226,7 +226,7 @@ def test_a_listing_whose_bytes_are_broken_is_asked_for_again_without_condition(h
 
 def test_bytes_that_were_removed_under_way_are_asked_for_again(hands: Hands) -> None:
     """Rule 10: the page that a 304 confirms was removed between claim and commit; no row points at nothing."""
-    # Mutation: `_with_holders` returns what it was given -> the foreign key refuses the batch.
+    # Mutation: `with_holders` returns what it was given -> the foreign key refuses the batch.
     hands.whole(QUICK)
     hands.open(QUICK, TOMORROW)
     with hands.database.transaction() as connection:

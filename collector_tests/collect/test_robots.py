@@ -78,7 +78,7 @@ def test_workers_share_what_one_of_them_asked(hands: Hands) -> None:
 
 def test_what_it_forbids_is_skipped_unsent_and_pages_keep_the_rule(hands: Hands) -> None:
     """The outcome is robots_disallowed, no attempt is counted, and each page row says what allowed it."""
-    # Mutation: in Depositor._page_row leave robots_rule out
+    # Mutation: in deposit/keeping.py page_row leave robots_rule out
     site_says(hands, "User-agent: *\nDisallow: /catalogue/\nAllow: /catalogue/page-1\n")
     hands.open(THREE)
     collected = hands.collect(THREE)
