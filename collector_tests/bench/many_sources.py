@@ -33,6 +33,7 @@ from collector_assets.database import migrate
 from collector_assets.demo import DemoSite
 from collector_tests.bench.spent import ROOT
 from collector_tests.fixtures.dagster_dev import FINISHED, Dev
+from collector_tests.fixtures.receivers import Hook
 from collector_tests.ui import walk as walks
 from collector_tests.ui.walk import Walk
 
