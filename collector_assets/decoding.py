@@ -55,7 +55,8 @@ def decode(body: Body, content_encoding: str, *, limit: int) -> Decoded:
 
     What comes out large is in a file; what goes in is in memory, unless there is nothing to undo.
     """
-    codings = [word for word in map(_coding, content_encoding.split(",")) if word != "identity"]
+    words = content_encoding.split(",") if content_encoding else ()
+    codings = [word for word in map(_coding, words) if word != "identity"]
     if len(codings) > MAX_CODINGS:
         raise DecodingError(Outcome.UNDECODABLE, f"{len(codings)} content codings")
     flags: frozenset[str] = frozenset()

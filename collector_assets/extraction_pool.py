@@ -8,15 +8,12 @@ parent goes. One that dies costs its batch a second try, in a new helper; a seco
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,10 +21,8 @@ from datetime import datetime
 from multiprocessing.connection import Connection, Pipe
 from typing import Final
 
-from collector_assets import garbage, registry
-from collector_assets.archive import open_archive
 from collector_assets.errors import Unavailable
-from collector_assets.extraction import Extraction, pages_from_json, pages_to_json
+from collector_assets.extraction import Extraction, pages_to_json
 from collector_assets.pages import StoredPage
 from collector_assets.staging import Piece
 from collector_assets.window import Window
@@ -38,6 +33,10 @@ DEATHS: Final = 2
 """Of helpers on one batch before it is an error."""
 STOP_S: Final = 5.0
 PARENT_CHECK_S: Final = 0.5
+HELPER: Final = "collector_assets.extraction_helper"
+"""The child's module."""
+ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}
+"""A helper is one per core; OpenBLAS (numpy) would start a thread per core in each, which spins for 0.1 s."""
 
 ROWS, RAW, PAGES, END, FAILED = b"r", b"w", b"p", b"e", b"f"
 
@@ -260,72 +259,11 @@ class _Helper:
         ours, theirs = Pipe()
         with theirs, self._lock:
             self._process = subprocess.Popen(  # noqa: S603  this interpreter, this module
-                [sys.executable, "-m", __name__, str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-m", HELPER, str(theirs.fileno()), str(os.getpid())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+                env={**ONE_THREAD, **os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             )
             self._pipe = ours
         ours.send_bytes(job.to_json())
         return ours
-
-
-# --- In the child ----------------------------------------------------------------------------------------------------
-
-
-def _main(descriptor: int, parent: int) -> None:
-    _go_when_parent_goes(parent)
-    with (
-        contextlib.ExitStack() as away,
-        Connection(descriptor) as pipe,
-        contextlib.suppress(EOFError, BrokenPipeError),
-    ):
-        job, extraction = Job.from_json(pipe.recv_bytes()), None
-        with contextlib.suppress(Exception):  # started ahead; what is wrong is told when there is somebody to hear it
-            extraction = _ready(job)
-        away.enter_context(garbage.collected_rarely())
-        while True:
-            batch = pages_from_json(pipe.recv_bytes())
-            try:
-                extraction = extraction or _ready(job)
-                for piece in extraction.read(batch):
-                    _send(pipe, piece)
-            except BrokenPipeError:
-                raise
-            except Exception as error:  # noqa: BLE001  told to the parent, which fails with it
-                pipe.send_bytes(FAILED + f"{type(error).__name__}: {error}".encode("utf-8", "replace"))
-            pipe.send_bytes(END)
-
-
-def _ready(job: Job) -> Extraction:
-    """The extraction with everything loaded that the first page would have to wait for."""
-    source = registry.load_one(job.locator)
-    extraction = Extraction(source=source, archive=open_archive(job.archive), window=job.window)
-    extraction.warm()
-    return extraction
-
-
-def _send(pipe: Connection, piece: Piece) -> None:
-    for tag, content in ((ROWS, piece.rows), (RAW, piece.raw), (PAGES, piece.pages)):
-        if content:
-            pipe.send_bytes(tag + content)
-
-
-def _go_when_parent_goes(parent: int) -> None:
-    """Killed parents close no pools: Linux tells us, elsewhere we look."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: also in the middle of a regular expression
-    else:
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-    if os.getppid() != parent:  # it went before we could ask
-        os._exit(1)
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(PARENT_CHECK_S)
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    _main(int(sys.argv[1]), int(sys.argv[2]))

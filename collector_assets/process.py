@@ -84,7 +84,7 @@ def run(
     locator: str | None = None,
     processes: int | None = None,
     helpers: Helpers | None = None,
-    chunk: int = 250,
+    chunk: int = 500,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ReadingReport:
     """Read every good page of the window, and judge the window's records.
@@ -201,7 +201,7 @@ def _batches(
     """
     after, left = 0, expected
     while True:
-        limit = chunk if readers == 1 else min(chunk, max(chunk // 5, left // (2 * readers), 1))
+        limit = chunk if readers == 1 else min(chunk, max(chunk // 10, left // (2 * readers), 1))
         with database.transaction() as connection:
             batch = pages.for_reading(
                 connection, source=source.name, window_start=window.window.start, kinds=source.with_extract,

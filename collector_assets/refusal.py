@@ -21,7 +21,7 @@ LARGEST: Final = 64 * 1024
 LITTLE_TEXT: Final = 1_500
 """Characters that a reader sees; a page with more has something to say."""
 _HEAD: Final = 4_096
-_HTML: Final = (b"<html", b"<!doctype html", b"<head", b"<title", b"<meta", b"<script", b"<body", b"<iframe")
+_HTML: Final = re.compile(rb"<(?:!doctype html|html|head|title|meta|script|body|iframe)")
 
 # --- What decides alone ----------------------------------------------------------------------------------------------
 
@@ -125,6 +125,11 @@ _TITLES: Final = re.compile(
     r"|verif(?:y|ying) (?:that )?you are|you have been blocked|captcha|40[13] |forbidden|blocked|not a robot"
     r"|unusual (?:traffic|activity)"
 )
+_IN_TITLES: Final = (
+    "40", "access", "attention", "blocked", "captcha", "checking", "forbidden", "human", "moment", "pardon", "please",
+    "rejected", "robot", "security", "unusual", "verif",
+)  # fmt: skip
+"""Each of those titles holds one of these: that is seen at once."""
 _SAYS_SO: Final = re.compile(
     r"you (?:do not|don't|don’t) have permission|(?:have|has) been blocked|is blocked|enable javascript and cookies"
     r"|(?:verify|confirm|prove|make sure)(?: that)? you(?:'re|’re| are)|not a robot"
@@ -164,7 +169,7 @@ def _is_page(head: bytes) -> bool:
     opening = head[:512]
     if opening.lstrip().startswith(b"{"):
         return b"captcha-delivery.com" in head
-    return any(tag in opening for tag in _HTML)
+    return _HTML.search(opening) is not None
 
 
 def _has_odd_title(head: bytes) -> bool:
@@ -172,7 +177,15 @@ def _has_odd_title(head: bytes) -> bool:
     start = head.find(b"<title")
     title = head[start : head.find(b"</", start)].decode("utf-8", "replace") if start >= 0 else ""
     said = _plain(title.partition(">")[2])
-    return " " not in said or bool(_TITLES.search(said) or _LOGIN_TITLE.match(said))
+    return " " not in said or _is_title(said)
+
+
+def _is_title(said: str) -> bool:
+    """Whether a refusal could be called this."""
+    for word in _IN_TITLES:
+        if word in said:
+            return bool(_TITLES.search(said) or _LOGIN_TITLE.match(said))
+    return _LOGIN_TITLE.match(said) is not None
 
 
 def _looked_at(asked: str, body: bytes, lower: bytes, marks: Sequence[_Mark]) -> str | None:

@@ -101,6 +101,8 @@ class Rules:
 
     def allows(self, url: str) -> Verdict:
         """Whether a URL of the file's origin may be fetched (§2.2.2): the longest match decides, a tie allows."""
+        if not (self.plain or self.wild):
+            return _FREE
         target = _target(url)
         if target == b"/robots.txt":
             return _FREE

@@ -85,7 +85,7 @@ def helpers() -> list[psutil.Process]:
     found = []
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
-            if extraction_pool.__name__ in child.cmdline():
+            if extraction_pool.HELPER in child.cmdline():
                 found.append(child)
     return found
 
@@ -183,7 +183,7 @@ with Database(told["dsn"]) as database:
 def test_helpers_go_when_their_parent_is_killed(pooled: Pooled, dsn: str, tmp_path: Path) -> None:
     """A kill -9 of the step in the middle: no process of ours is left five seconds later, and the next run completes.
 
-    Mutation: return at once from `extraction_pool._go_when_parent_goes` (a busy helper does not look at its pipe).
+    Mutation: return at once from `extraction_helper._go_when_parent_goes` (a busy helper does not look at its pipe).
     """
     said = tmp_path / "pids"
     pooled.add(*([{"sku": f"s{n}", "value": n, "say": str(said), "sleep": 8 if n < 6 else 0}] for n in range(12)))

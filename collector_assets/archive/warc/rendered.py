@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import uuid
 from typing import Final
 
 from collector_assets import spool
 from collector_assets.archive.exchange import Exchange
 from collector_assets.archive.warc.heads import captured_head
 from collector_assets.archive.warc.member import as_member
-from collector_assets.archive.warc.words import RENDERED, labelled, record_id, target_uri, timestamp
+from collector_assets.archive.warc.words import RENDERED, labelled, new_id, record_id, target_uri, timestamp
 from collector_assets.page import PREFIXES, Location, Part
 from collector_assets.spool import Body
 
@@ -61,7 +60,7 @@ def rendered_records(exchange: Exchange, *, warcinfo_id: str, resource_id: str) 
     fields = f"{common}WARC-Refers-To: <{resource_id}>\r\nContent-Type: application/warc-fields\r\n"
     block = "".join(f"{line}\r\n" for line in known).encode("latin-1", "replace")
     resource = as_member("resource", resource_id, date, of_resource, b"", exchange.body)
-    return resource, as_member("metadata", uuid.uuid4().urn, date, fields, block), digest
+    return resource, as_member("metadata", new_id(), date, fields, block), digest
 
 
 def _one_line(text: str) -> str:
