@@ -45,7 +45,7 @@ def growth(link: str, page: str) -> str:
     """
     if link == page or len(link) <= len(page):
         return ""
-    for part, split in ((_path, "/"), (_query, None)):
+    for part, split in ((_path, "/"), (_query, None))[: 1 + ("?" in link)]:
         again = _repeated(part(link), split)
         if again.times >= REPETITIONS and again.times > _repeated(part(page), split).times >= REPETITIONS - 1:
             return f"repeats {again.run}"[:LONGEST_PATTERN]

@@ -52,10 +52,11 @@ def resolve(href: str, base: str) -> WebAddress | Rejected:
         parsed = ada_url.URL(href, base=base) if base else ada_url.URL(href)
     except (ValueError, UnicodeError):
         return Rejected(reason="unparsable", value=shown(href))
-    if not parsed.href.startswith(("http://", "https://")):
+    url = parsed.href
+    if not url.startswith(("http://", "https://")):
         return Rejected(reason="not_a_web_address", value=shown(href), scheme=parsed.protocol[:-1][:20])
     fragment = parsed.hash[1:] if "#" in href else ""
-    url = _bare(parsed)
+    url = _bare(parsed, url)
     web = _WEB.match(url)
     if web is None:
         return Rejected(reason="impossible_host", value=shown(href))
@@ -65,6 +66,7 @@ def resolve(href: str, base: str) -> WebAddress | Rejected:
         return Rejected(reason="impossible_port", value=shown(href))
     if len(url) > MAX_URL:
         return Rejected(reason="too_long", value=shown(href))
+    _kept(url, _Parts(url, url[: web.end() - 1], web["host"]))
     return WebAddress(url=url, fragment=fragment)
 
 
@@ -139,13 +141,26 @@ class _Parts(NamedTuple):
     host: str
 
 
-@lru_cache(maxsize=4_096)
+_KNOWN: Final[dict[str, _Parts]] = {}
+_MOST_KNOWN: Final = 8_192
+
+
 def _parts(url: str) -> _Parts:
     """What is asked of a URL again and again, from one parse: on its way in, when it is claimed, when it is sent."""
+    if (known := _KNOWN.get(url)) is not None:
+        return known
     parsed = ada_url.URL(url)
-    return _Parts(_bare(parsed), parsed.origin, parsed.hostname)
+    return _kept(url, _Parts(_bare(parsed, parsed.href), parsed.origin, parsed.hostname))
 
 
+def _kept(url: str, parts: _Parts) -> _Parts:
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[url] = parts
+    return parts
+
+
+@lru_cache(maxsize=4_096)
 def _is_usable_host(name: str) -> bool:
     if not name:
         return False
@@ -155,9 +170,8 @@ def _is_usable_host(name: str) -> bool:
     return len(name) <= 253 and all(0 < len(label) <= 63 for label in name.split("."))
 
 
-def _bare(parsed: ada_url.URL) -> str:
-    """The address without fragment and user info. Each attribute is a call into C, so only where there may be one."""
-    url = parsed.href
+def _bare(parsed: ada_url.URL, url: str) -> str:
+    """The address `url` without fragment and user info. Each attribute is a call into C, so only where there is one."""
     if "#" in url or "@" in url:
         parsed.hash = parsed.username = parsed.password = ""
         url = parsed.href
