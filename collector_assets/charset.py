@@ -179,6 +179,8 @@ _COMMENT_END: Final = re.compile(rb"--!?>")
 _ATTRIBUTE: Final = re.compile(rb"""([^\s=/>"']+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+)))?""")
 _META_AT_ALL: Final = re.compile(rb"<meta[\s/]", re.IGNORECASE)
 _IN_CONTENT: Final = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
+_SHORT_TAG: Final = 1_024
+"""Bytes of a tag that is remembered."""
 _XML_DECLARATION: Final = re.compile(rb"""\s*<\?xml\b[^>]*?\bencoding\s*=\s*["']([^"'>]+)["']""")
 
 
@@ -202,13 +204,19 @@ def _as_ascii(found: str | None) -> str | None:
 
 def _meta_labels(body: bytes) -> Iterator[str]:
     for tag in _metas(body):
-        attributes: dict[bytes, str] = {}
-        for name, *values in _ATTRIBUTE.findall(tag):
-            attributes.setdefault(name.lower(), b"".join(values).decode("latin-1"))
-        if b"charset" in attributes:
-            yield attributes[b"charset"]
-        elif attributes.get(b"http-equiv", "").strip().lower() == "content-type":
-            yield from ("".join(found) for found in _IN_CONTENT.findall(attributes.get(b"content", "")))
+        yield from _labels_in(tag) if len(tag) <= _SHORT_TAG else _labels_in.__wrapped__(tag)
+
+
+@lru_cache(maxsize=256)  # a site says it on every page with the same words
+def _labels_in(tag: bytes) -> tuple[str, ...]:
+    attributes: dict[bytes, str] = {}
+    for name, *values in _ATTRIBUTE.findall(tag):
+        attributes.setdefault(name.lower(), b"".join(values).decode("latin-1"))
+    if b"charset" in attributes:
+        return (attributes[b"charset"],)
+    if attributes.get(b"http-equiv", "").strip().lower() == "content-type":
+        return tuple("".join(found) for found in _IN_CONTENT.findall(attributes.get(b"content", "")))
+    return ()
 
 
 def _metas(body: bytes) -> Iterator[bytes]:

@@ -106,11 +106,17 @@ class Rules:
         target = _target(url)
         if target == b"/robots.txt":
             return _FREE
-        best = max((found for form in _forms(target) if (found := self._best(form))), default=None, key=_weight)
+        if b"?" not in target:
+            best = self._best(target)
+        else:
+            best = max((found for form in _forms(target) if (found := self._best(form))), default=None, key=_weight)
         return best.verdict if best else _FREE
 
     def _best(self, target: bytes) -> _Pattern | None:
-        best = next((found for length in self.lengths if (found := self.plain.get(target[:length]))), None)
+        best = None
+        for length in self.lengths:
+            if best := self.plain.get(target[:length]):
+                break
         for pattern in self.wild:
             if best and best.weight >= pattern.weight:
                 break
@@ -305,8 +311,9 @@ def _patterns(value: bytes, *, allows: bool) -> Iterator[_Pattern]:
 def _target(url: str) -> bytes:
     """Path and query of a URL, in normal form: what a pattern writes as %2A and %24 stands for itself (§2.2.3)."""
     _, _, rest = url.partition("#")[0].partition("://")
-    cut = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
-    path = rest[cut:].encode("utf-8", "surrogatepass")
+    place, mark, query = rest.partition("?")
+    slash = place.find("/")
+    path = ((place[slash:] if slash >= 0 else "") + mark + query).encode("utf-8", "surrogatepass")
     path = _normal(path if path.startswith(b"/") else b"/" + path)
     return path.replace(b"*", b"%2A").replace(b"$", b"%24") if b"*" in path or b"$" in path else path
 

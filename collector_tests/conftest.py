@@ -10,6 +10,7 @@ from hypothesis import settings
 pytest_plugins = [
     "collector_tests.fixtures.postgres",
     "collector_tests.fixtures.receivers",
+    "collector_tests.fixtures.scheduling",
     "collector_tests.fixtures.services",
     "collector_tests.fixtures.site",
     "collector_tests.fixtures.script_site",

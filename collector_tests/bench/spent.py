@@ -66,9 +66,22 @@ def _server_cpu_s(pid: int | None) -> float:
 
 
 def _tree(pid: int) -> list[psutil.Process]:
+    """A process and all below it. Linux knows whose children are whose; psutil looks at all the processes there are."""
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
-        return [process, *process.children(recursive=True)]
+        if not Path(f"/proc/{pid}/task/{pid}/children").exists():
+            return [process, *process.children(recursive=True)]
+        return [process, *(each for child in _children(pid) for each in _tree(child))]
+    return []
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return [
+            int(child)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
     return []
 
 
