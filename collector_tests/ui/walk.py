@@ -6,7 +6,6 @@ The production build of the UI has no test ids; roles and visible text are what 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+from collector_assets.fetch import chromium
+from collector_assets.fetch.chromium import ChromiumMissing
 
 JOB = "/locations/collector/jobs/collect_{}"
 GROUP = "/locations/collector/asset-groups/{}"
@@ -111,23 +113,25 @@ def as_read(markdown: str) -> str:
 
 def has_browser() -> bool:
     """Whether there is a Chromium to walk with."""
-    with sync_playwright() as playwright:
-        return bool(shutil.which("chromium")) or Path(playwright.chromium.executable_path).exists()
+    try:
+        return bool(chromium.find())
+    except ChromiumMissing:
+        return False
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium, else the one that `playwright install` has fetched."""
+    """The Chromium that pages are collected with: the one without a window, where there is one."""
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
-        yield chromium
-        chromium.close()
+        started = playwright.chromium.launch(executable_path=chromium.find(), args=ARGUMENTS)
+        yield started
+        started.close()
 
 
 @contextmanager
-def walk(chromium: Browser, url: str, shots: Path | None = None) -> Iterator[Walk]:
+def walk(browser: Browser, url: str, shots: Path | None = None) -> Iterator[Walk]:
     """A new tab without cookies; `shots` gets a picture of the page where an error ended the walk."""
-    context = chromium.new_context(viewport={"width": 1500, "height": 950}, base_url=url)
+    context = browser.new_context(viewport={"width": 1500, "height": 950}, base_url=url)
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     expect.set_options(timeout=PATIENCE_MS)
