@@ -59,10 +59,13 @@ def turn(weights: Mapping[str, int], credit: dict[str, int]) -> str:
     """Who of those with work takes this turn; changes `credit`. Between equals the names decide."""
     if len(weights) == 1:
         return next(iter(weights))  # gains its weight and pays it
-    for name, gain in weights.items():
-        credit[name] = credit.get(name, 0) + gain
-    richest = min(weights, key=lambda name: (-credit[name], name))
-    credit[richest] -= sum(weights.values())
+    richest, most, pays = "", None, 0
+    for name, gain in weights.items():  # one pass: this is done twice for every request
+        credit[name] = has = credit.get(name, 0) + gain
+        pays += gain
+        if most is None or has > most or (has == most and name < richest):
+            richest, most = name, has
+    credit[richest] -= pays
     return richest
 
 

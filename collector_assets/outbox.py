@@ -19,7 +19,7 @@ from collector_assets.holdings import Holdings
 from collector_assets.stops import Stops
 
 MOST_DEPOSITED: Final = 256
-MOST_DEPOSITED_BYTES: Final = 2 * 2**20
+MOST_DEPOSITED_BYTES: Final = 2**20
 """Of a batch of several: large pages are read for their links while the ones before are committed."""
 LINGER_S: Final = 0.02
 """How long answers gather before a deposit: an fsync and a commit serve all of them."""

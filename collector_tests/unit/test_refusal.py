@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from collector_assets import refusal
 
@@ -152,3 +154,10 @@ def test_an_address_that_says_what_waits_there(address: str, means: str) -> None
 )
 def test_other_addresses_say_nothing(asked: str, address: str) -> None:
     assert refusal.of_address(asked, address) is None
+
+
+@given(st.from_regex(refusal._TITLES))
+def test_no_title_is_passed_over_by_its_words(title: str) -> None:
+    """What is looked for first is in every title that means a refusal."""
+    # Mutation: a word left out of _IN_TITLES
+    assert refusal._is_title(title)

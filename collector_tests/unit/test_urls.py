@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ada_url
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -257,3 +258,25 @@ class TestParts:
     @pytest.mark.parametrize("host", ["notlocalhost", "localhost.example", ".", "127.0.0.1", "[::1]", ""])
     def test_other_names_are_not(self, host: str):
         assert not urls.is_demo(host)
+
+
+@pytest.mark.parametrize(
+    "href",
+    [
+        "a/b?c#d", "//other.example:8443/x", "https://user:pw@h.example/", "HTTP://UPPER.example:80/", "http://h.example:443/",
+        "https://h.example:443/", "https://[2001:db8::1]:8080/x", "http://127.1/", "https://bücher.example/ü", "https://h.example./",
+        "?q=1", "#only",
+    ],
+)  # fmt: skip
+def test_what_is_kept_of_a_link_is_what_a_parse_would_say(href: str) -> None:
+    """A resolved link is not parsed a second time for its origin, its host and its key."""
+    url = followed(href)
+    kept, parsed = urls._KNOWN[url], ada_url.URL(url)
+    assert (kept.bare, kept.origin, kept.host) == (parsed.href, parsed.origin, parsed.hostname)
+
+
+def test_what_is_kept_of_links_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(urls, "_MOST_KNOWN", 10)
+    for number in range(100):
+        urls.origin(f"https://h.example/{number}")
+        assert len(urls._KNOWN) <= 10
