@@ -18,18 +18,21 @@ RETURNING count;
 -- name: claim_alerts
 -- What must be sent now: what was not, and what goes on a day after it was sent; not of the muted. Whoever gets a row
 -- back sends it, and nobody else does for as long.
-UPDATE alerts AS a SET
-    not_before = t.now + %(hold)s::interval, attempts = a.attempts + 1,
-    delivered = CASE WHEN a.sent_at IS NULL THEN a.delivered ELSE '{}' END, sent_at = NULL
-FROM (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) AS t
-WHERE (a.source, a.cause) IN (
-    SELECT d.source, d.cause FROM alerts AS d
+-- Chosen first and once: a subquery of the UPDATE may run anew for each row, pass over the row that was just changed, and
+-- so choose another.
+WITH t AS MATERIALIZED (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now),
+due AS MATERIALIZED (
+    SELECT d.source, d.cause, t.now FROM alerts AS d CROSS JOIN t
     WHERE (d.sent_at IS NULL OR (d.repeats AND d.last_at > d.sent_at AND d.sent_at <= t.now - %(again_after)s::interval))
       AND (d.not_before IS NULL OR d.not_before <= t.now)
       AND d.last_at > t.now - %(give_up_after)s::interval
       AND NOT EXISTS (SELECT FROM mutes AS m WHERE m.source = d.source AND m.until > t.now)
     ORDER BY d.last_at LIMIT %(most)s
-    FOR UPDATE SKIP LOCKED)
+    FOR UPDATE OF d SKIP LOCKED)
+UPDATE alerts AS a SET
+    not_before = due.now + %(hold)s::interval, attempts = a.attempts + 1,
+    delivered = CASE WHEN a.sent_at IS NULL THEN a.delivered ELSE '{}' END, sent_at = NULL
+FROM due WHERE a.source = due.source AND a.cause = due.cause
 RETURNING a.source, a.cause, a.owners, a.title, a.body, a.first_at, a.last_at, a.count, a.attempts, a.delivered;
 
 -- name: settle_alert

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg import sql
 
 from collector_assets import alerts, channels, mutes, notify
 from collector_assets.alerts import AGAIN_AFTER, GONE_AFTER, HOLD
@@ -99,8 +100,16 @@ def test_sources_and_causes_are_told_apart(database: Database, routes: Routes, h
 def test_a_call_sends_a_bounded_number_and_the_next_one_the_rest(
     database: Database, routes: Routes, hook: Hook
 ) -> None:
+    # Mutation: choose them in a subquery of the UPDATE: it runs anew for each row, and passes over what it has changed
     for number in range(notify.MOST + 5):
-        happened(database, source=f"shop{number}")
+        happened(database, NOW - timedelta(seconds=60 - number), source=f"shop{number}")
+    with database.transaction() as connection:
+        for way in ("hashagg", "sort", "material", "hashjoin", "mergejoin"):  # the plan of a small, analyzed table
+            connection.execute(sql.SQL("SET LOCAL enable_{} = off").format(sql.SQL(way)))
+        connection.execute("ANALYZE alerts")
+        assert len(alerts.claim(connection, most=3, now=NOW)) == 3
+    with database.transaction() as connection:
+        connection.execute("UPDATE alerts SET not_before = NULL")
     assert len(sent(database, routes)) == notify.MOST
     assert len(sent(database, routes)) == 5
     assert len({post.value["source"] for post in hook.posts}) == notify.MOST + 5
