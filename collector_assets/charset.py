@@ -175,6 +175,12 @@ def may_have_meta(content_type: str) -> bool:
 _TAG: Final = re.compile(rb"<(?:!--|(meta)(?=[\s/])|(script|style|textarea|title)\b|/?[a-z])", re.IGNORECASE)
 # A quote opens a value only after "=". One character at a time: nothing to try again when a tag has no end.
 _REST_OF_TAG: Final = re.compile(rb"""(?:[^>=]|=\s*(?:"[^"]*"|'[^']*'|(?!["'\s])))*>""")
+# How most pages begin: nothing before the first meta element that could hold something like one.
+_PLAIN_HEAD: Final = re.compile(
+    rb"""\s*+(?:<!doctype[^<>]*+>\s*+)?(?:<html(?=[\s>])[^<>"'=]*+(?:="[^"<>]*+"[^<>"'=]*+)*+>\s*+)?<head>\s*+"""
+    rb"""(?:<title>[^<]*+</title>\s*+)?<meta(?=\s)((?:[^<>"'=]|="[^"<>]*+")*+)>""",
+    re.IGNORECASE,
+)
 _COMMENT_END: Final = re.compile(rb"--!?>")
 _ATTRIBUTE: Final = re.compile(rb"""([^\s=/>"']+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+)))?""")
 _META_AT_ALL: Final = re.compile(rb"<meta[\s/]", re.IGNORECASE)
@@ -186,10 +192,16 @@ _XML_DECLARATION: Final = re.compile(rb"""\s*<\?xml\b[^>]*?\bencoding\s*=\s*["']
 
 def of_meta(body: bytes) -> str | None:
     """The encoding that the page itself declares: in a meta element wherever it is, else in its XML declaration."""
-    found = _first_known(_meta_labels(body)) if _META_AT_ALL.search(body) else None
+    found = _of_plain_head(body) or (_first_known(_meta_labels(body)) if _META_AT_ALL.search(body) else None)
     if found == "x-user-defined":
         return DEFAULT
     return _as_ascii(found) if found else _of_xml_declaration(body)
+
+
+def _of_plain_head(body: bytes) -> str | None:
+    """What the first meta element says, where it can be told at one glance that it is one."""
+    head = _PLAIN_HEAD.match(body)
+    return _first_known(_labels_in(head[1])) if head and len(head[1]) <= _SHORT_TAG else None
 
 
 def _of_xml_declaration(body: bytes) -> str | None:

@@ -31,7 +31,9 @@ def number(text: str, *, decimal: DecimalMark = ".") -> Decimal:
     match = _NUMBER[decimal].fullmatch(digits)
     if match is None or not (match["whole"] or match["part"]):
         raise unreadable(text, f"one number with {decimal!r} before the decimals")
-    whole = re.sub(r"[^0-9]", "", match["whole"] or "0")
+    whole = match["whole"] or "0"
+    if match["group"]:
+        whole = whole.replace(match["group"], "")
     return Decimal(f"{sign}{whole}.{match['part']}" if match["part"] else f"{sign}{whole}")
 
 

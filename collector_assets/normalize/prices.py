@@ -52,10 +52,13 @@ def price(text: str, *, decimal: DecimalMark = ".") -> Decimal:
     return -amount if parts["sign"] or parts["inner"] else amount
 
 
+_WITHOUT_BLANKS: Final = str.maketrans("", "", BLANKS)
+
+
 def currency(text: str) -> str:
     """The ISO 4217 code of a price's currency; ValueError for none, two, or a sign that several have ("$", "kr")."""
     parts = _parts(text)
-    found = [re.sub(rf"[{BLANKS}]", "", each) for each in (parts["before"], parts["after"]) if each]
+    found = [each.translate(_WITHOUT_BLANKS) for each in (parts["before"], parts["after"]) if each]
     if len(found) != 1:
         raise Unreadable("ambiguous" if found else "missing", f"{text!r} names {len(found)} currencies, not one")
     code = found[0] if found[0] in ISO_4217 else _CODES.get(found[0])

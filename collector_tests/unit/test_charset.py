@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector_assets import charset
@@ -230,3 +230,64 @@ def test_decoding_never_fails(body: bytes, content_type: str) -> None:
 def test_utf_8_comes_back_as_it_was(text: str) -> None:
     body = text.encode("utf-8", "replace")
     assert decode(body, "text/html; charset=utf-8").text == body.decode().removeprefix("\ufeff")
+
+
+_PARTS = [
+    "",
+    "<!DOCTYPE html>",
+    "<!doctype html <meta charset=utf-7>",
+    "<html>",
+    '<html lang="de">',
+    "<html lang='<meta charset=koi8-r>'>",
+    "<html x=a>",
+    "<head>",
+    "<head >",
+    "<HEAD>",
+    "<title>A & B</title>",
+    "<title><meta charset=big5></title>",
+    "<title>",
+    "<!-- x -->",
+    "<!--",
+    "-->",
+    '<meta charset="utf-8">',
+    "<meta charset=latin1>",
+    '<META http-equiv="Content-Type" content="text/html; charset=sjis">',
+    '<meta name="a" content="<meta charset=euc-jp>">',
+    '<meta name="viewport" content="x">',
+    "<meta",
+    ">",
+    '<script>"<meta charset=gbk>"</script>',
+    "text",
+    '<meta charset="nonsense">',
+    "<meta a=b/>",
+    "</head>",
+    '"',
+    "=",
+    "<meta/charset=koi8-r>",
+    "",
+]
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=8), st.sampled_from(["", " ", "\n"]))
+@settings(max_examples=1_500)
+def test_a_glance_at_the_head_says_what_a_look_says(parts: list[str], between: str) -> None:
+    """The quick way is taken only where the first meta element is what the whole look finds."""
+    body = between.join(parts).encode()
+    glanced = charset._of_plain_head(body)
+    assert glanced is None or glanced == charset._first_known(charset._meta_labels(body))
+
+
+def test_a_page_as_most_begin_is_told_at_a_glance() -> None:
+    head = b'<!DOCTYPE html>\n<html lang="en">\n<head>\n<title>A</title>\n'
+    meta = b'<meta http-equiv="content-type" content="text/html; charset=UTF-8" />'
+    assert charset._of_plain_head(head + meta) == "utf-8"
+    assert charset._of_plain_head(head + b"<meta charset=utf-8>") is None, "left to the look"
+
+
+@pytest.mark.parametrize("begin", [b"<html ", b"<head><meta ", b"<head><title>", b""])
+@pytest.mark.parametrize("again", [b'a="b" ', b"a ", b" ", b"x", b'="'])
+def test_a_glance_at_a_bomb_is_short(begin: bytes, again: bytes) -> None:
+    """No spelling of a head makes the pattern try again and again."""
+    began = time.process_time()
+    charset._of_plain_head(begin + again * 300_000)
+    assert time.process_time() - began < 2.0
