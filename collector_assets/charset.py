@@ -11,9 +11,10 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from collector_assets.facts import fact
 
 SUSPECT: Final = "encoding_suspect"
 """Flag: the bytes do not fit the charset that was used, or fit UTF-8 as well as the one that was declared, or nothing
@@ -75,7 +76,7 @@ _REPLACED: Final = frozenset(
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Text:
     """A decoded body."""
 

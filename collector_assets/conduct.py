@@ -16,13 +16,14 @@ from collector_assets import budget, closing, origins
 from collector_assets.closing import Sign
 from collector_assets.contract import Source
 from collector_assets.database import Connection
+from collector_assets.facts import fact
 from collector_assets.origins import Look, Origin
 from collector_assets.outcome import Outcome, Policy, policy
 
 CLOSING: Final = frozenset({Outcome.THROTTLED, Outcome.UNAVAILABLE})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Answer:
     """One answer, as far as it matters here; ages in seconds before the look."""
 

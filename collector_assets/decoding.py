@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import brotli
@@ -17,6 +16,7 @@ import zstandard
 
 from collector_assets import charset
 from collector_assets.errors import CollectorError
+from collector_assets.facts import fact
 from collector_assets.outcome import Outcome
 from collector_assets.spool import Body, Sink, whole
 
@@ -42,7 +42,7 @@ class DecodingError(CollectorError):
         self.outcome, self.reason = outcome, reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Decoded:
     """A body without content coding."""
 

@@ -7,12 +7,13 @@ a better decoder or a greater limit can read the stored bytes again, with no req
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from collector_assets import decoding, media
 from collector_assets.contract import Kind
 from collector_assets.decoding import DecodingError
+from collector_assets.facts import fact
 from collector_assets.fetch import Response
 from collector_assets.outcome import Outcome
 
@@ -23,7 +24,7 @@ MISTYPED: Final = "content_type_mislabelled"
 """Flag: header and first bytes name different types; the bytes were believed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Inspected:
     """An answer and what was seen of it."""
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from collector_assets import keys, placeholders, traps, urls
 from collector_assets.contract import Link, Page, Source
+from collector_assets.facts import fact
 from collector_assets.request import URLENCODED, NewRequest, RequestId, again, stored_headers, unique_key
 from collector_assets.storable import clean_text
 
@@ -34,7 +35,7 @@ class RejectedLink:
     """What is counted apart under the reason: the scheme, the unknown kind, the pattern of the trap."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Found:
     """What came of a list of links."""
 
@@ -174,7 +175,7 @@ def _request(source: Source, link: Link, place: _Place) -> NewRequest | Rejected
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Sent:
     """A link's query and body as they are kept: secrets by placeholders."""
 

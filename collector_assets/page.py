@@ -16,6 +16,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from collector_assets import charset, nesting, queries, urls
+from collector_assets.facts import fact
 from collector_assets.spool import Body, Spool, whole
 from collector_assets.window import Window
 
@@ -31,7 +32,7 @@ _OF_BODY = re.compile(
 """Headers that say what the stored body is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Location:
     """Where a response is in the archive, and what must be found there."""
 
@@ -94,7 +95,7 @@ class PartPlace:
     location: Location
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class StoredResponse:
     """A response as it came, read back from the archive."""
 

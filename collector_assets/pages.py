@@ -18,6 +18,7 @@ from psycopg.types.json import Jsonb
 from collector_assets import decoding
 from collector_assets.contract import Source
 from collector_assets.database import Connection, statements, stream
+from collector_assets.facts import fact
 from collector_assets.outcome import Outcome
 from collector_assets.page import (
     PREFIXES,
@@ -39,7 +40,7 @@ SQL: Final = statements("pages")
 PLACES_AT_ONCE: Final = 5_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class NewPage:
     """An archived response, ready for its row. `fence` is that of the claim under which it was fetched."""
 
@@ -76,7 +77,7 @@ class NewPage:
     """What in the origin's robots.txt allowed it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class StoredPage:
     """A good page with what is known of its request."""
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from collector_assets import cookies, urls
 from collector_assets.cookies import Cookie
+from collector_assets.facts import fact
 from collector_assets.outcome import Outcome
 from collector_assets.request import Lease, NewRequest, secrets_of
 
@@ -69,7 +70,7 @@ class Chain:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Standing:
     """What is sent next for a request; headers as the frontier keeps them."""
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final, NewType
 
 from collector_assets.errors import ContractError
+from collector_assets.facts import fact
 from collector_assets.page import Location
 
 RequestId = NewType("RequestId", int)
@@ -80,7 +81,7 @@ class Link:
     """When the site says that the page changed last; brings the fetch of a known item forward (`Kind.refetch`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class NewRequest:
     """A link that passed: parsed, in scope, with its unique key."""
 
@@ -135,7 +136,7 @@ class Earlier:
     last_modified: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Lease:
     """A request that one worker holds for a limited time; every write about it carries `fence`."""
 

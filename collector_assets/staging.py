@@ -17,6 +17,7 @@ from typing import Any, Final, LiteralString
 from psycopg.rows import dict_row
 
 from collector_assets.database import Connection, statements
+from collector_assets.facts import fact
 from collector_assets.outcome import Outcome
 from collector_assets.record import Record
 from collector_assets.storable import clean_text
@@ -26,7 +27,7 @@ SQL: Final = statements("staging")
 RAW_ROWS_AT_ONCE: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Piece:
     """A part of what was read: lines of COPY text for each table."""
 

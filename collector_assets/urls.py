@@ -13,6 +13,8 @@ from typing import Final, Literal, NamedTuple
 import ada_url
 from publicsuffixlist import PublicSuffixList
 
+from collector_assets.facts import fact
+
 MAX_URL = 8_192
 """Characters; longer ones are traps or rubbish (RFC 9110 §4.1 asks for 8,000 at least)."""
 
@@ -26,7 +28,7 @@ _DOT_BEHIND_HOST: Final = re.compile(r"\A(https?://[^/]*?)\.(?=[:/])")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class WebAddress:
     """A link that may enter the frontier: `url` is sent as it stands here."""
 

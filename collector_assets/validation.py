@@ -21,6 +21,7 @@ from collector_assets import columns
 from collector_assets.columns import Column, Unfit, is_missing, json_text, plain, shown, shown_json, text_json
 from collector_assets.contract import Source
 from collector_assets.errors import ContractError
+from collector_assets.facts import fact
 from collector_assets.record import Unreadable
 from collector_assets.storable import REPLACEMENT, clean_text
 
@@ -31,7 +32,7 @@ MAX_REASONS: Final = 50
 USABLE: Final = "text, integer, float, Decimal, bool, datetime, date, list or dict"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Origin:
     """The page that a row came from."""
 
@@ -43,7 +44,7 @@ class Origin:
     """Its text did not fit its encoding, so a U+FFFD in it stands for something that was lost."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Candidate:
     """A row as an extractor yielded it."""
 
@@ -69,7 +70,7 @@ class Reason:
         return f'{{"check":{text_json(self.check)},"column":{column},"value":{value}}}'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Good:
     """A row that passed."""
 
@@ -98,7 +99,7 @@ class Reject:
     """JSON of the row as it was yielded; what has no JSON form is shown as text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Judged:
     """Every row, on one side or the other."""
 

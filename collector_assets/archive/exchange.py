@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from collector_assets.facts import fact
 from collector_assets.page import Location, Part
 from collector_assets.spool import Body
 
@@ -22,7 +23,7 @@ class Revisit:
     """Its WARC-Date."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Exchange:
     """One HTTP exchange as it was on the wire, except for the transfer coding and for secrets, which are masked."""
 

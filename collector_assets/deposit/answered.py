@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -10,6 +9,7 @@ from collector_assets import conduct, decoding, refusal, revisits, urls
 from collector_assets.asking import later_of
 from collector_assets.closing import UNASKED
 from collector_assets.contract import OnStatus, Source
+from collector_assets.facts import fact
 from collector_assets.fetch import NoResponse, Response
 from collector_assets.outcome import Outcome, Policy, policy
 from collector_assets.politeness import Forbidden, Listed, Wait
@@ -25,7 +25,7 @@ SMALL_ENCODED: Final = 16 * 1024
 """Bytes of an encoded body that is decoded for that."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Answered:
     """A leased request and how its attempt ended, or why there was none."""
 

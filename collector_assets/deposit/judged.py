@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from collector_assets import links, redirects
 from collector_assets.archive import Location
 from collector_assets.deposit.answered import Answered, outcome_of
+from collector_assets.facts import fact
 from collector_assets.outcome import Outcome
 from collector_assets.politeness import Forbidden, Listed, Wait
 
@@ -17,7 +17,7 @@ TELLING: Final = frozenset({
 """Ends of a request that say of its page, too, that it is none to be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Judged:
     """One answer with everything decided about it before the transaction."""
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from collector_assets.errors import CollectorError
+from collector_assets.facts import fact
 from collector_assets.outcome import Outcome
 from collector_assets.page import Part
 from collector_assets.request import Secret
@@ -27,7 +28,7 @@ def anything(_url: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class FetchRequest:
     """What to send, and how long and how much to take. `url` is sent exactly as it stands here."""
 
@@ -58,7 +59,7 @@ class FetchRequest:
     """Whether a page may load this URL: what robots.txt and halts say; asked of a browser's further requests."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class Response:
     """An answer, as received: headers raw, body without transfer coding but still content-encoded.
 
@@ -97,7 +98,7 @@ class Response:
     """What the page wanted to load besides, by what became of it (`gate.Load`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class NoResponse:
     """No answer came."""
 

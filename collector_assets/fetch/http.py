@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import monotonic
@@ -20,6 +19,7 @@ from yarl import URL
 
 from collector_assets import cookies, decoding, outcome, placeholders, urls
 from collector_assets.errors import DestinationRefused
+from collector_assets.facts import fact
 from collector_assets.fetch import FetchRequest, NoResponse, NotSent, Response, Truncated
 from collector_assets.fetch.connector import Attempt, Connector, PermissionOver, Resent, current
 from collector_assets.fetch.egress import Egress
@@ -250,7 +250,7 @@ class _Secrets:
 # --- The body ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@fact
 class _Body:
     """What came, and why it is not all."""
 
