@@ -176,10 +176,11 @@ def may_have_meta(content_type: str) -> bool:
 _TAG: Final = re.compile(rb"<(?:!--|(meta)(?=[\s/])|(script|style|textarea|title)\b|/?[a-z])", re.IGNORECASE)
 # A quote opens a value only after "=". One character at a time: nothing to try again when a tag has no end.
 _REST_OF_TAG: Final = re.compile(rb"""(?:[^>=]|=\s*(?:"[^"]*"|'[^']*'|(?!["'\s])))*>""")
-# How most pages begin: nothing before the first meta element that could hold something like one.
+# How most pages begin: nothing before the first meta element but comments that could hold something like one.
+_GAP: Final = rb"(?:\s++|<!(?=--)(?:[^-]++|-(?!-!?>))*+--!?>)*+"
 _PLAIN_HEAD: Final = re.compile(
-    rb"""\s*+(?:<!doctype[^<>]*+>\s*+)?(?:<html(?=[\s>])[^<>"'=]*+(?:="[^"<>]*+"[^<>"'=]*+)*+>\s*+)?<head>\s*+"""
-    rb"""(?:<title>[^<]*+</title>\s*+)?<meta(?=\s)((?:[^<>"'=]|="[^"<>]*+")*+)>""",
+    rb"""%(gap)b(?:<!doctype[^<>]*+>%(gap)b)?(?:<html(?=[\s>])[^<>"'=]*+(?:="[^"<>]*+"[^<>"'=]*+)*+>%(gap)b)?"""
+    rb"""<head>%(gap)b(?:<title>[^<]*+</title>%(gap)b)?<meta(?=\s)((?:[^<>"'=]|="[^"<>]*+")*+)>""" % {b"gap": _GAP},
     re.IGNORECASE,
 )
 _COMMENT_END: Final = re.compile(rb"--!?>")

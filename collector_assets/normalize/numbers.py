@@ -28,6 +28,8 @@ def number(text: str, *, decimal: DecimalMark = ".") -> Decimal:
     """A number as the source writes it, exact; thousands in threes, marked by one and the same sign throughout."""
     bare = text.strip()
     sign, digits = ("-", bare[1:]) if bare[:1] in SIGNS and bare else ("", bare)
+    if digits.isascii() and digits.isdecimal():
+        return Decimal(sign + digits)
     match = _NUMBER[decimal].fullmatch(digits)
     if match is None or not (match["whole"] or match["part"]):
         raise unreadable(text, f"one number with {decimal!r} before the decimals")

@@ -247,6 +247,10 @@ _PARTS = [
     "<title><meta charset=big5></title>",
     "<title>",
     "<!-- x -->",
+    "<!-->",
+    "<!--->",
+    "--!>",
+    "<!--<head><meta charset=big5>-->",
     "<!--",
     "-->",
     '<meta charset="utf-8">',
@@ -281,11 +285,12 @@ def test_a_page_as_most_begin_is_told_at_a_glance() -> None:
     head = b'<!DOCTYPE html>\n<html lang="en">\n<head>\n<title>A</title>\n'
     meta = b'<meta http-equiv="content-type" content="text/html; charset=UTF-8" />'
     assert charset._of_plain_head(head + meta) == "utf-8"
+    assert charset._of_plain_head(head.replace(b"<head>", b"<!--[if IE]><html><![endif]-->\n<head>") + meta) == "utf-8"
     assert charset._of_plain_head(head + b"<meta charset=utf-8>") is None, "left to the look"
 
 
-@pytest.mark.parametrize("begin", [b"<html ", b"<head><meta ", b"<head><title>", b""])
-@pytest.mark.parametrize("again", [b'a="b" ', b"a ", b" ", b"x", b'="'])
+@pytest.mark.parametrize("begin", [b"<html ", b"<head><meta ", b"<head><title>", b"<!--", b""])
+@pytest.mark.parametrize("again", [b'a="b" ', b"a ", b" ", b"x", b'="', b"-", b"<!-- -->"])
 def test_a_glance_at_a_bomb_is_short(begin: bytes, again: bytes) -> None:
     """No spelling of a head makes the pattern try again and again."""
     began = time.process_time()

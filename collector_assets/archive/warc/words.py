@@ -34,6 +34,11 @@ def record_id(file: str, offset: int) -> str:
     return _urn(hashlib.sha1(_RECORDS.bytes + name, usedforsecurity=False).digest(), 5)
 
 
+def id_beside(response_id: str) -> str:
+    """The id of the request record of a response: it follows from the response's."""
+    return _urn(hashlib.sha1(_RECORDS.bytes + response_id.encode(), usedforsecurity=False).digest(), 5)
+
+
 def new_id() -> str:
     """The id of a record that nothing refers to: a random UUID."""
     return _urn(os.urandom(16), 4)
@@ -41,9 +46,9 @@ def new_id() -> str:
 
 def _urn(octets: bytes, version: int) -> str:
     """What `uuid.UUID(bytes=octets[:16], version=version).urn` says, at a third of its cost (RFC 9562 §4)."""
-    number = int.from_bytes(octets[:16])
-    number = number & ~(0xF000 << 64 | 0xC000 << 48) | version << 76 | 0x8000 << 48
-    text = f"{number:032x}"
+    number = bytearray(octets[:16])
+    number[6], number[8] = number[6] & 0x0F | version << 4, number[8] & 0x3F | 0x80
+    text = number.hex()
     return f"urn:uuid:{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 

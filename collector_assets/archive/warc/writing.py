@@ -12,7 +12,7 @@ from collector_assets.archive.exchange import Exchange, Revisit
 from collector_assets.archive.warc.heads import request_block, response_head, revisit_head
 from collector_assets.archive.warc.member import as_member
 from collector_assets.archive.warc.rendered import part_record, rendered_records
-from collector_assets.archive.warc.words import labelled, new_id, record_id, target_uri, timestamp
+from collector_assets.archive.warc.words import id_beside, labelled, new_id, record_id, target_uri, timestamp
 from collector_assets.page import Location, PartPlace
 from collector_assets.spool import Body
 
@@ -81,7 +81,7 @@ def exchange_records(exchange: Exchange, *, warcinfo_id: str, response_id: str) 
         response = as_member("revisit", response_id, date, of_response, revisit_head(exchange))
     else:
         response = as_member("response", response_id, date, of_response, response_head(exchange), exchange.body)
-    request = as_member("request", new_id(), date, of_request, request_block(exchange, uri))
+    request = as_member("request", id_beside(response_id), date, of_request, request_block(exchange, uri))
     return response, request, digest
 
 
