@@ -36,9 +36,8 @@ demo-browser: $(INSTALLED) browser ## The same shop built by a script, in a brow
 dev: $(INSTALLED) ## The Dagster UI on the same data (http://127.0.0.1:3000)
 	$(BIN)/collector dev
 
-test: lint browser ## Everything that must hold before a merge: lint, the UI in a real browser, then all other tests
-	$(BIN)/python -m pytest -m "ui and not chaos" -n 2
-	$(BIN)/python -m pytest -n 3
+test: lint browser ## Everything that must hold before a merge: lint, then every test, the UI in a real browser among them
+	$(BIN)/python -m pytest -m "not chaos" -n 3
 
 hostile: $(INSTALLED) ## Every way of leading us inside a network, against a canary: no connection (part of `make test`)
 	$(BIN)/python -m pytest -v collector_tests/hostile
