@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import gc
 
-gc.disable()
+if __name__ == "__main__":  # whoever only imports this keeps the collector
+    gc.disable()
 
 import contextlib
 import ctypes
