@@ -3,7 +3,6 @@
 Loading makes half a million objects and no garbage, so nothing looks for any until it is done: a tenth of the start.
 """
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import gc
